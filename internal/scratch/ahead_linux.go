@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 	"unsafe"
 )
@@ -15,6 +16,7 @@ import (
 type Ahead struct {
 	file   []byte
 	size   int    // of an element
+	told   bool   // which pages are in memory, which the system does not say of the files of others
 	pages  []byte // whether each is in memory
 	faults int64  // that were waited for, when it was asked last
 	lacks  bool   // pages were missing then
@@ -31,10 +33,14 @@ const readAtOnce = 1 << 20 // bytes: of more the system may read a part
 // NewAhead returns an Ahead for numbers that lie in a file from their first one on, which is
 // read without pages around others from then on; nil where they do not.
 func NewAhead[T any](x []T) *Ahead {
-	if len(x) == 0 || !inFile(uintptr(unsafe.Pointer(&x[0]))) {
+	if len(x) == 0 {
 		return nil
 	}
-	a := &Ahead{size: int(unsafe.Sizeof(x[0]))}
+	in, told := inFile(uintptr(unsafe.Pointer(&x[0])))
+	if !in {
+		return nil
+	}
+	a := &Ahead{size: int(unsafe.Sizeof(x[0])), told: told}
 	a.file = unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), len(x)*a.size)
 	if syscall.Madvise(a.file, syscall.MADV_RANDOM) != nil {
 		return nil
@@ -42,21 +48,25 @@ func NewAhead[T any](x []T) *Ahead {
 	return a
 }
 
-// inFile reports whether a mapping of a file begins at an address.
-func inFile(at uintptr) bool {
+// inFile reports whether a mapping of a file begins at an address, and whether the file may be
+// written or is this user's: mincore(2) tells of others that all of their pages are in memory.
+func inFile(at uintptr) (in, told bool) {
 	f, err := os.Open("/proc/self/maps")
 	if err != nil {
-		return false
+		return false, false
 	}
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		var lo, hi, offset, inode uintptr
-		var flags, device string
-		if n, _ := fmt.Sscanf(lines.Text(), "%x-%x %s %x %s %d", &lo, &hi, &flags, &offset, &device, &inode); n == 6 && lo == at {
-			return inode != 0
+		var flags, device, path string
+		if n, _ := fmt.Sscanf(lines.Text(), "%x-%x %s %x %s %d %s", &lo, &hi, &flags, &offset, &device, &inode, &path); n < 6 || lo != at {
+			continue
 		}
+		var s syscall.Stat_t
+		const toWrite = 2
+		return inode != 0, strings.Contains(flags, "w") || syscall.Access(path, toWrite) == nil || syscall.Stat(path, &s) == nil && int(s.Uid) == os.Geteuid()
 	}
-	return false
+	return false, false
 }
 
 // Range has the elements from lo to hi read. It does not wait.
@@ -80,6 +90,30 @@ func (a *Ahead) Begin() bool {
 		return false
 	}
 	a.faults, a.lacks = u.Majflt, false
+	return a.look()
+}
+
+// Whole reports whether memory has all of the file, but for little that it has read then.
+func (a *Ahead) Whole() bool {
+	if a == nil || !a.told || !a.look() {
+		return false
+	}
+	lack := 0
+	for _, is := range a.pages {
+		lack += int(is&1 ^ 1)
+	}
+	if lack > len(a.pages)/64 {
+		return false
+	}
+	if lack > 0 {
+		a.Want(0, len(a.file)/a.size)
+		a.Read()
+	}
+	return true
+}
+
+// look finds which pages are in memory.
+func (a *Ahead) look() bool {
 	page := os.Getpagesize()
 	if n := (len(a.file) + page - 1) / page; a.pages == nil {
 		a.pages = make([]byte, n)

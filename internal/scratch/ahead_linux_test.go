@@ -1,6 +1,7 @@
 package scratch
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -63,6 +64,9 @@ func TestAhead(t *testing.T) {
 	if n := inMemory(); n > 1000 {
 		t.Skipf("the system has kept %d pages", n)
 	}
+	if a.Whole() || none.Whole() {
+		t.Error("memory is said to have all of the file")
+	}
 	for row := range 100 { // 100 rows of 100 numbers, far from each other
 		a.Want(row*100000, row*100000+100)
 	}
@@ -77,5 +81,8 @@ func TestAhead(t *testing.T) {
 	}
 	if n < 1100 || n > 2500 {
 		t.Errorf("%d pages are in memory, of at most some 1,250 that were asked for", n)
+	}
+	if n = bytes.Count(b, []byte{1}); n != 0 || !a.Whole() {
+		t.Errorf("memory is said not to have a file that was read, with %d ones", n)
 	}
 }

@@ -14,6 +14,9 @@ func (*Ahead) Range(_, _ int) {}
 // Begin returns false.
 func (*Ahead) Begin() bool { return false }
 
+// Whole returns false.
+func (*Ahead) Whole() bool { return false }
+
 // Want does nothing.
 func (*Ahead) Want(_, _ int) {}
 
