@@ -78,7 +78,7 @@ func sparseProduct(k *Call, epi kernels.Epilogue) error {
 		s = g.Out
 	}
 	n := productHeads(k)
-	if h.file != nil && s.Perm == nil && len(h.F32) > tileNumbers && !h.file.Whole() {
+	if h.file != nil && s.Perm == nil && len(h.F32) > tileNumbers && (kernels.SpMMScratch(s.Rows, s.Cols, len(s.Col), h.Dims[1], n) != (kernels.Scratch{}) || !h.file.Whole()) {
 		tiledProduct(k, s, n, epi)
 		return nil
 	}
@@ -98,7 +98,7 @@ type tiles struct {
 // tiledProduct reads the rows of a file in their order, some MiB at a time, and adds to each
 // row of the product what they have for it: the bits are those of the product in one, whose
 // entries are in that order too, without reads here and there. Where memory has the file, the
-// product in one is faster.
+// product in one is faster; it is taken if it needs none beside.
 func tiledProduct(k *Call, s *kernels.CSR, heads int, epi kernels.Epilogue) {
 	dst, vals, h := k.Out[0].F32, floats(k.In[1]), k.In[3]
 	f, m := h.Dims[1], &k.tiles
