@@ -21,11 +21,23 @@ type Parts struct {
 // arguments that have no rows; and values with a row for each node or entry by their names.
 type Part struct {
 	Func string   // its function
-	Own  []string // values it reads of its targets and their entries
+	Own  []string // values it reads of its targets and their entries, or of all nodes
 	// Sources are values it reads of the nodes that entries come from, which are
 	// arguments of the name [SourcesOf]. Their first rows are those of the targets.
 	Sources []string
+	Sums    []string // values without rows that it reads of parts before
 	Gives   []string // values that later parts read, or that are results
+	All     bool     // it reads the rows of all nodes at once, and no graph, and gives values without rows
+}
+
+// ReadsAll returns an error if a part reads all nodes, which those that lie apart cannot.
+func (p *Parts) ReadsAll() error {
+	for _, part := range p.List {
+		if part.All {
+			return fmt.Errorf("@%s reads of %%%s all nodes", part.Func, part.Own[0])
+		}
+	}
+	return nil
 }
 
 // SourcesOf names the argument with the rows of a value for the sources of a block.
@@ -34,8 +46,9 @@ func SourcesOf(value string) string { return value + ".sources" }
 // Cut divides a function of the tensor level on one graph where it reads neighbours, so that
 // nodes that lie apart can be computed apart: between two parts the rows of the sources are
 // exchanged, and nothing else. A row depends on the same numbers in the same order as in the
-// whole function. It is an error if a row depends on more than its node, its entries and the
-// nodes that these come from.
+// whole function. A value without rows that depends on all nodes is computed between two parts,
+// by one that reads all rows ([Part.All]). It is an error if a row depends otherwise on more than its
+// node, its entries and the nodes that these come from.
 //
 // What has a row for each entry, and sparse matrices, are computed again in every part that
 // reads them: they are not kept.
@@ -45,7 +58,7 @@ func Cut(m *ir.Module, name string) (*Parts, error) {
 	}
 	m = WithSetup(m, name)
 	f := m.Func(name)
-	c := &cutter{f: f, level: map[*ir.Value]int{}, free: map[*ir.Value]bool{}, given: map[*ir.Value]bool{}}
+	c := &cutter{f: f, level: map[*ir.Value]int{}, free: map[*ir.Value]bool{}, ofAll: map[*ir.Value]bool{}, given: map[*ir.Value]bool{}}
 	if err := c.plan(); err != nil {
 		return nil, err
 	}
@@ -58,8 +71,10 @@ func Cut(m *ir.Module, name string) (*Parts, error) {
 	c.translate(f)
 	p.Module.Funcs = nil
 	for level := range c.last + 1 {
-		if part := c.part(p.Module, level); len(part.Gives) > 0 {
-			p.List = append(p.List, part)
+		for _, all := range []bool{true, false} {
+			if part := c.part(p.Module, level, all); len(part.Gives) > 0 {
+				p.List = append(p.List, part)
+			}
 		}
 	}
 	if err := scheduleOps(p.Module, DataInfo{}); err != nil {
@@ -109,6 +124,7 @@ type cutter struct {
 	level map[*ir.Value]int
 	last  int
 	free  map[*ir.Value]bool // follows from the entries alone
+	ofAll map[*ir.Value]bool // has no rows, and depends on them
 	given map[*ir.Value]bool // computed values that another level reads, and results
 }
 
@@ -140,8 +156,11 @@ func (c *cutter) plan() error {
 			}
 		}
 		for i, v := range op.Operands {
-			if v == nil || v.Def == nil || !c.rows(v) {
+			if v == nil || v.Def == nil || !c.rows(v) && !c.ofAll[v] {
 				continue
+			}
+			if c.ofAll[v] && !c.ofAll[op.Results[0]] {
+				c.given[v] = true
 			}
 			used[v] = max(used[v], level)
 			if op.Reads(i) == ir.ReadSources || level > c.level[v] && !c.again(v) {
@@ -150,7 +169,7 @@ func (c *cutter) plan() error {
 		}
 	}
 	for _, r := range c.f.Results {
-		if r.Value.Def != nil && c.rows(r.Value) {
+		if r.Value.Def != nil && (c.rows(r.Value) || c.ofAll[r.Value]) {
 			c.given[r.Value] = true
 		}
 	}
@@ -164,19 +183,26 @@ func (c *cutter) operation(op *ir.Op) error {
 	if op.Draws() {
 		return fmt.Errorf("@%s cannot be cut: %s draws random numbers", c.f.Name, op.Name())
 	}
-	level, free := 0, true
+	level, free, ofAll := 0, true, false
+	rows := slices.ContainsFunc(op.Results, c.rows)
 	for i, v := range op.Operands {
 		if v == nil || v.Type.IsGraph() {
 			continue
 		}
 		read := op.Reads(i)
 		level = max(level, c.level[v])
+		free, ofAll = free && !c.ofAll[v], ofAll || c.ofAll[v]
 		if c.rows(v) {
 			free = free && c.free[v]
-			switch read {
-			case ir.ReadAll:
+			switch {
+			case read == ir.ReadAll && (rows || c.again(v)):
 				return refuse(v, "all nodes")
-			case ir.ReadPairs:
+			case read == ir.ReadAll:
+				free, ofAll = false, true
+				if v.Def != nil {
+					level = max(level, c.level[v]+1)
+				}
+			case read == ir.ReadPairs:
 				return refuse(v, "pairs of nodes")
 			}
 		}
@@ -191,7 +217,7 @@ func (c *cutter) operation(op *ir.Op) error {
 		if r.Type.Rank() > 1 && slices.ContainsFunc(r.Type.Dims[1:], c.counts) {
 			return fmt.Errorf("@%s cannot be cut: %%%s has a column for each node", c.f.Name, r.Name)
 		}
-		c.level[r], c.free[r] = level, free
+		c.level[r], c.free[r], c.ofAll[r] = level, free, ofAll && !rows
 	}
 	c.last = max(c.last, level)
 	return nil
@@ -224,20 +250,24 @@ func (c *cutter) translate(from *ir.Func) {
 			to[r] = c.f.Body[i].Results[k]
 		}
 	}
-	level, free, given := map[*ir.Value]int{}, map[*ir.Value]bool{}, map[*ir.Value]bool{}
+	level, free, ofAll, given := map[*ir.Value]int{}, map[*ir.Value]bool{}, map[*ir.Value]bool{}, map[*ir.Value]bool{}
 	for was, now := range to {
-		level[now], free[now], given[now] = c.level[was], c.free[was], c.given[was]
+		level[now], free[now], ofAll[now], given[now] = c.level[was], c.free[was], c.ofAll[was], c.given[was]
 	}
-	c.level, c.free, c.given = level, free, given
+	c.level, c.free, c.ofAll, c.given = level, free, ofAll, given
 	if c.graph != nil {
 		c.graph = to[c.graph]
 	}
 }
 
-// part builds the function of a level.
-func (c *cutter) part(m *ir.Module, level int) Part {
-	b := m.NewFunc(fmt.Sprintf("%s.%d", c.f.Name, level))
-	part := Part{Func: b.Func.Name}
+// part builds the function of a level, or that which reads all rows before it.
+func (c *cutter) part(m *ir.Module, level int, all bool) Part {
+	name := fmt.Sprintf("%s.%d", c.f.Name, level)
+	if all {
+		name += ".all"
+	}
+	b := m.NewFunc(name)
+	part := Part{Func: name, All: all}
 	here := map[*ir.Value]*ir.Value{}
 	sources := ir.Dim("S")
 	if c.graph != nil {
@@ -263,7 +293,7 @@ func (c *cutter) part(m *ir.Module, level int) Part {
 	}
 	for _, op := range c.f.Body {
 		at := c.level[op.Results[0]]
-		if at > level || at < level && !slices.ContainsFunc(op.Results, c.again) {
+		if at > level || (at < level || c.ofAll[op.Results[0]] != all) && !slices.ContainsFunc(op.Results, c.again) {
 			continue
 		}
 		var operands []*ir.Value
@@ -275,7 +305,7 @@ func (c *cutter) part(m *ir.Module, level int) Part {
 			types = append(types, r.Type)
 		}
 		for i, made := range b.OpTyped(op.Name(), op.Attrs, types, operands...) {
-			if at == level || c.again(op.Results[i]) {
+			if at == level && c.ofAll[op.Results[i]] == all || c.again(op.Results[i]) {
 				here[op.Results[i]] = made
 			}
 		}
@@ -285,7 +315,7 @@ func (c *cutter) part(m *ir.Module, level int) Part {
 	}
 	for _, op := range c.f.Body {
 		for _, r := range op.Results {
-			if c.given[r] && c.level[r] == level {
+			if c.given[r] && c.level[r] == level && c.ofAll[r] == all {
 				b.Return(r.Name, here[r])
 				part.Gives = append(part.Gives, r.Name)
 			}
@@ -299,6 +329,8 @@ func (c *cutter) part(m *ir.Module, level int) Part {
 	for _, v := range append(slices.Clone(c.f.Args), results(c.f)...) {
 		if x := here[v]; x != nil && c.rows(v) && slices.Contains(b.Func.Args, x) {
 			part.Own = append(part.Own, v.Name)
+		} else if x != nil && c.ofAll[v] && slices.Contains(b.Func.Args, x) {
+			part.Sums = append(part.Sums, v.Name)
 		}
 		if x := far[v]; x != nil && slices.Contains(b.Func.Args, x) {
 			part.Sources = append(part.Sources, v.Name)

@@ -109,6 +109,16 @@ func runParts(t *testing.T, p *passes.Parts, f *ir.Func, g *ir.Graph, in map[str
 	for _, part := range p.List {
 		fn := p.Module.Func(part.Func)
 		made := map[string]*ir.Tensor{}
+		if part.All {
+			args := map[string]ir.Val{}
+			for _, name := range slices.Concat(part.Own, part.Sums) {
+				args[name] = ir.Val{T: values[name]}
+			}
+			for name, v := range interpret(t, p.Module, fn, args, ps, source{}) {
+				values[name] = v.T
+			}
+			continue
+		}
 		for _, own := range partitions {
 			block := &ir.Graph{N: len(own)}
 			list := slices.Clone(own)
@@ -132,7 +142,7 @@ func runParts(t *testing.T, p *passes.Parts, f *ir.Func, g *ir.Graph, in map[str
 			for _, a := range fn.Args {
 				if a.Type.IsGraph() {
 					args[a.Name] = ir.Val{G: block}
-				} else if v := values[a.Name]; v != nil && a.Type.Rank() == 0 {
+				} else if v := values[a.Name]; v != nil && (a.Type.Rank() == 0 || slices.Contains(part.Sums, a.Name)) {
 					args[a.Name] = ir.Val{T: v}
 				}
 			}
@@ -168,10 +178,61 @@ func runParts(t *testing.T, p *passes.Parts, f *ir.Func, g *ir.Graph, in map[str
 	return values
 }
 
-// What reads more than neighbours is refused, and says what.
+// A function that reads sums over all nodes is cut around them, which those that lie apart cannot compute.
+func TestCutAroundSums(t *testing.T) {
+	m, err := ir.Parse("sums", `module @m
+
+func @f(%x: f32[N,2], %g: graph<N,E>, %w: f32[E]) -> (y: f32[N,2], s: f32[2,2], z: f32[2,2]) {
+  %z = matmul %x, %x {ta=true} : f32[2,2]
+  %h = spmm %g, %w, _, %x : f32[N,2]
+  %gram = matmul %h, %h {ta=true} : f32[2,2]
+  %twice = add %gram, %z : f32[2,2]
+  %q = matmul %h, %twice : f32[N,2]
+  %k = spmm %g, %w, _, %q : f32[N,2]
+  %s = matmul %q, %k {ta=true} : f32[2,2]
+  %y = matmul %k, %s : f32[N,2]
+  return %y, %s, %z
+}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := passes.Cut(m, "f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, part := range p.List {
+		if part.All {
+			all = append(all, strings.Join(part.Own, "+")+">"+strings.Join(part.Gives, "+"))
+		}
+	}
+	if got := strings.Join(all, " "); got != "x>z h>twice q+k>s" {
+		t.Errorf("sums are computed by %s", got)
+	}
+	if p.ReadsAll() == nil {
+		t.Error("the parts are said to be for nodes that lie apart")
+	}
+	g := &ir.Graph{N: 5, Row: []int{0, 1, 1, 3, 4}, Col: []int{1, 0, 4, 3, 1}}
+	x, w := ir.NewTensor(5, 2), ir.NewTensor(5)
+	for i := range x.Data {
+		x.Data[i] = float64(i%7) - 2.5
+	}
+	for i := range w.Data {
+		w.Data[i] = float64(i) / 3
+	}
+	in := map[string]ir.Val{"x": {T: x}, "g": {G: g}, "w": {T: w}}
+	got := runParts(t, p, m.Func("f"), g, in, nil, [][]int{{1, 4}, {0, 2, 3}})
+	for name, v := range interpret(t, m, m.Func("f"), in, nil, source{}) {
+		compare(t, name, got[p.Results[name]], v.T, 1e-12)
+	}
+}
+
+// What reads more than neighbours and sums is refused, and says what.
 func TestCutRefuses(t *testing.T) {
 	for what, body := range map[string]string{
-		"all nodes":      "%y = matmul %x, %x {ta=true} : f32[2,2]",
+		"all nodes":      "%y = matmul %x, %x {tb=true} : f32[N,N]",
+		"sums of nodes":  "%s = matmul %x, %x {ta=true} : f32[2,2]\n  %y = matmul %s, %x {tb=true} : f32[2,N]",
 		"all entries":    "%o = edge_ones %g : f32[E]\n  %y = reduce_sum %o {axis=\"all\"} : f32[]",
 		"pairs of nodes": "%p = edge_pairs %g : i64[2,E]\n  %y = pair_dot %x, %p : f32[E]",
 	} {

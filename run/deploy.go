@@ -112,8 +112,8 @@ func (d *Deployed) refuse(what, option string) error {
 	return fmt.Errorf("%s cannot refine a graph in parts: %s; train it with --set %s", d.Model, what, option)
 }
 
-// Refines returns an error unless a graph is refined over chunks of nodes, or in parts on several
-// machines.
+// Refines returns an error unless a graph is refined over chunks of nodes. On several machines it is
+// as [Deployed.Evidence] says.
 func (d *Deployed) Refines() error {
 	switch r := d.Refinement; {
 	case r == nil:
@@ -123,20 +123,12 @@ func (d *Deployed) Refines() error {
 	case d.Module.Func("score") == nil:
 		return d.refuse("it has no @score, by which candidates are judged", "model.edges.judge=embedding")
 	}
-	return d.Judges()
+	return nil
 }
 
 // counted reports whether edges that the embedding judges count by their weights.
 func (d *Deployed) counted() bool {
 	return d.Refinement != nil && d.Module.Attrs.Bool(models.Weighted) && d.Module.Func("score").Arg("embedding") != nil
-}
-
-// Judges returns an error unless what encodes and judges edges is cut where it reads neighbours.
-func (d *Deployed) Judges() error {
-	if d.Judging != nil && d.Judging.Param(models.EvidenceSpectrum) != nil {
-		return d.refuse("it was trained on a graph of many edges a node, whose evidence reads eigenvectors of the whole graph (spectrum)", "model.edges.judge=embedding")
-	}
-	return nil
 }
 
 // Evidence is how edges are judged by evidence in parts of a graph, as [train.Judge] judges them.
@@ -153,6 +145,9 @@ type Evidence struct {
 
 // Evidence compiles what judges edges, and cuts what it reads of nodes.
 func (d *Deployed) Evidence() (*Evidence, error) {
+	if d.Judging.Param(models.EvidenceSpectrum) != nil {
+		return nil, d.refuse("it was trained on a graph of many edges a node, whose evidence reads eigenvectors of the whole graph (spectrum)", "model.edges.judge=embedding")
+	}
 	open := d.Params[models.EvidenceGate][0] != 0
 	names := train.JudgeFunctions(open)
 	p, err := compiler.Compile(d.Judging, compiler.Options{Target: compiler.Training, Funcs: names})

@@ -130,9 +130,6 @@ func Embed(ctx context.Context, dir, path string, o infer.PredictOptions) (*infe
 	}
 	d, whole := r.Deploy()
 	if whole == nil {
-		whole = d.Judges()
-	}
-	if whole == nil {
 		_, whole = d.Cut("encode", compiler.Inference, passes.DataInfo{})
 	}
 	e := &infer.Embedding{}

@@ -15,7 +15,8 @@ import (
 
 // Chunked runs a function that was cut ([passes.Cut]) on a graph whose values memory has no
 // room for: part after part, each over chunks of nodes. What a part gives for all nodes lies in
-// files on a disk, as long as later parts read it. The bits are those of the whole function.
+// files on a disk, as long as later parts read it. Parts that read all rows do so in these files.
+// The bits are those of the whole function.
 // It runs on the CPU, and is used by one goroutine at a time.
 type Chunked struct {
 	parts  *passes.Parts
@@ -90,7 +91,7 @@ func (c *Chunked) drop(at int) error {
 			read = read || r == name
 		}
 		for _, p := range c.parts.List[at+1:] {
-			read = read || slices.Contains(p.Own, name) || slices.Contains(p.Sources, name)
+			read = read || slices.Contains(p.Own, name) || slices.Contains(p.Sources, name) || slices.Contains(p.Sums, name)
 		}
 		if !read {
 			delete(c.values, name)
@@ -113,7 +114,7 @@ func (c *Chunked) value(name string) *Buffer {
 // part runs one part.
 func (c *Chunked) part(p *passes.Part) error {
 	fn := c.parts.Module.Func(p.Func)
-	if err := c.size(fn); err != nil {
+	if err := c.size(p, fn); err != nil {
 		return err
 	}
 	f, err := NewFunction(c.parts.Module, p.Func, c.opts)
@@ -124,6 +125,9 @@ func (c *Chunked) part(p *passes.Part) error {
 		f.Close()
 		goruntime.GC() // the next part takes this memory, instead of more
 	}()
+	if p.All {
+		return c.all(p, f)
+	}
 	ch := &chunk{c: c, f: f, fn: fn}
 	if err := ch.prepare(p); err != nil {
 		return err
@@ -148,6 +152,26 @@ func (c *Chunked) part(p *passes.Part) error {
 	return nil
 }
 
+// all runs a part that reads all rows.
+func (c *Chunked) all(p *passes.Part, f *Function) error {
+	for _, name := range f.Inputs() {
+		if err := f.Bind(name, c.value(name)); err != nil {
+			return err
+		}
+		if v := c.values[name]; v != nil {
+			scratch.NewAhead(v.F32).InOrder()
+		}
+	}
+	if err := f.Run(0); err != nil {
+		return err
+	}
+	for _, name := range p.Gives {
+		b := f.Output(name)
+		c.values[name] = &stored{F32(slices.Clone(b.F32), b.Dims...), func() error { return nil }}
+	}
+	return nil
+}
+
 // stored is how many elements of a node's row are stored where features are sparse.
 func (c *Chunked) stored() (n int) {
 	for _, b := range c.inputs {
@@ -166,7 +190,7 @@ func (c *Chunked) rowPtr() []int32 {
 }
 
 // size finds how many nodes there are: those of the graph, or the rows of the first value.
-func (c *Chunked) size(fn *ir.Func) error {
+func (c *Chunked) size(p *passes.Part, fn *ir.Func) error {
 	for _, a := range fn.Args {
 		b := c.value(a.Name)
 		switch {
@@ -176,7 +200,7 @@ func (c *Chunked) size(fn *ir.Func) error {
 			}
 			c.graph, c.nodes = b.Graph, b.Graph.N
 			return nil
-		case b != nil && c.graph == nil && len(b.Dims) > 0 && c.nodes == 0:
+		case b != nil && c.graph == nil && slices.Contains(p.Own, a.Name) && c.nodes == 0:
 			c.nodes = b.Dims[0]
 		}
 	}
@@ -379,10 +403,12 @@ func rebase(dst, ptr []int32) []int32 {
 // chunkCost is how many bytes a node and an entry of a chunk take.
 type chunkCost struct{ node, entry int }
 
+// many is how many nodes, or entries, a part is predicted for.
+const many = 1 << 12
+
 // partCost predicts the memory of a part, which grows at most so fast with nodes and entries.
 // Of a row of sparse features so many elements are stored.
 func partCost(m *ir.Module, fn *ir.Func, stored int) (cost chunkCost, err error) {
-	const many = 1 << 12
 	for _, at := range []struct {
 		nodes, entries int
 		cost           *int
@@ -439,14 +465,17 @@ func (k chunkCost) end(ptr []int32, nodes, lo, room int) int {
 }
 
 // LeastRoom returns the bytes that chunks of a function take at least: those of a node with
-// so many entries, of whose sparse features so many elements are stored.
+// so many entries, of whose sparse features so many elements are stored, or those of a part that reads
+// all rows.
 func LeastRoom(parts *passes.Parts, most, stored int) (room int, err error) {
 	for _, p := range parts.List {
 		k, err := partCost(parts.Module, parts.Module.Func(p.Func), stored)
 		if err != nil {
 			return 0, err
 		}
-		room = max(room, k.node+k.entry*most)
+		if room = max(room, k.node+k.entry*most); p.All {
+			room = max(room, many*k.node)
+		}
 	}
 	return room, nil
 }

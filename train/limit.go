@@ -35,8 +35,6 @@ func (t *trainer) checkMemory() error {
 		e := &budget.ExceededError{What: "training " + t.module.Name + without, Need: need, Free: total, Total: total}
 		advice := t.lower()
 		switch {
-		case t.cfg.Train.Sampler == neighbors && t.prog.Param(models.EvidenceSpectrum) != nil:
-			advice = fmt.Sprintf("the graph has %d entries a node or more, so that evidence reads its spectrum, of all nodes at once: set model.edges.judge=embedding, or %s", models.SpectrumDegree, advice)
 		case strings.Contains(what, "DeepWalk"):
 			advice = "lower deepwalk.width or deepwalk.walks"
 		case strings.Contains(what, "candidate"):
@@ -166,7 +164,7 @@ func (t *trainer) bounds() (least, most int64, what string) {
 	}
 	functions := runs(t.prog.Module, cfg)
 	if cfg.Train.Sampler == neighbors { // its batches, and chunks of nodes, are in the forecast
-		drawn := append(drawing(t.prog.Module, cfg), "classify", "encode", "probability")
+		drawn := append(drawing(t.prog.Module, cfg), "classify", "encode", "probability", "rows")
 		functions = slices.DeleteFunc(functions, func(x running) bool { return slices.Contains(drawn, x.name) })
 		most = 1 << 62
 	}
@@ -181,7 +179,11 @@ func (t *trainer) bounds() (least, most int64, what string) {
 	}
 	for _, name := range functions {
 		f := t.prog.Func(name.name)
-		for _, f := range []*ir.Func{f, t.prog.Func(f.Attrs.Str("setup"))} {
+		setup := t.prog.Func(f.Attrs.Str("setup"))
+		if name.phase == "evidence" && cfg.Train.Sampler == neighbors {
+			setup = nil // over chunks of nodes, with values in files
+		}
+		for _, f := range []*ir.Func{f, setup} {
 			if f == nil {
 				continue
 			}

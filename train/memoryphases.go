@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/config"
-	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/runtime"
@@ -101,7 +100,7 @@ func (p *predictor) chunks(limit int) error {
 		}
 		least = max(least, room)
 	}
-	judging := p.prog.Param(models.EvidenceProjection) != nil && cutsEvidence(p.prog)
+	judging := p.prog.Param(models.EvidenceProjection) != nil
 	for i := range p.f.Functions {
 		f := &p.f.Functions[i]
 		ofNodes := f.Name
@@ -164,9 +163,6 @@ func (p *predictor) chunks(limit int) error {
 	p.peak()
 	return nil
 }
-
-// cutsEvidence reports whether what evidence reads of all nodes can be computed over chunks.
-func cutsEvidence(m *ir.Module) bool { return m.Param(models.EvidenceSpectrum) == nil }
 
 // mostChunk is what chunks of nodes take where there is more memory: larger ones are no faster.
 const mostChunk = 128 << 20

@@ -248,7 +248,7 @@ func (t *nodeSteps) begin() error {
 		rss.Enter("evidence")
 		g := t.ds.Graph.Undirected()
 		t.judge = newEvidence(t.prog, t.pool, g, g.Structure())
-		if t.judge.files = t.files; t.chunk > 0 && cutsEvidence(t.prog.Module) {
+		if t.judge.files = t.files; t.chunk > 0 {
 			t.judge.chunks = func() (c runtime.Chunks, err error) {
 				c.Room = t.chunk
 				c.Dir, err = scratch.Dir(t.opts.Dir)

@@ -207,6 +207,11 @@ func (b *builder) compile(refines, encodes bool) error {
 	cut := func(name string) error {
 		parts, err := d.Cut(name, compiler.Inference, passes.DataInfo{})
 		if err == nil {
+			if err = parts.ReadsAll(); err != nil {
+				err = fmt.Errorf("%s cannot be used in parts of a graph: %w", d.Model, err)
+			}
+		}
+		if err == nil {
 			b.stages[name] = newStage(parts)
 		}
 		return err
@@ -214,11 +219,7 @@ func (b *builder) compile(refines, encodes bool) error {
 	switch {
 	case b.out.Kind == kindEmbedding && !refines:
 		return fmt.Errorf("the model %s has no encoder that was trained; ecl-gsr trains one", d.Model)
-	case b.out.Kind == kindEmbedding:
-		if err := d.Judges(); err != nil {
-			return err
-		}
-	case b.out.Kind == kindRefined || refines:
+	case b.out.Kind == kindRefined || refines && b.out.Kind != kindEmbedding:
 		if err := d.Refines(); err != nil {
 			return err
 		}

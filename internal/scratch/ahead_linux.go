@@ -69,6 +69,13 @@ func inFile(at uintptr) (in, told bool) {
 	return false, false
 }
 
+// InOrder has the system read pages as it does where a file is read from its beginning to its end.
+func (a *Ahead) InOrder() {
+	if a != nil {
+		_ = syscall.Madvise(a.file, syscall.MADV_SEQUENTIAL) // advice
+	}
+}
+
 // Range has the elements from lo to hi read. It does not wait.
 func (a *Ahead) Range(lo, hi int) {
 	if a == nil {

@@ -8,6 +8,9 @@ type Ahead struct{}
 // NewAhead returns nil.
 func NewAhead[T any]([]T) *Ahead { return nil }
 
+// InOrder does nothing.
+func (*Ahead) InOrder() {}
+
 // Range does nothing.
 func (*Ahead) Range(_, _ int) {}
 
