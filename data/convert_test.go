@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -157,4 +158,30 @@ func deref(x any) any {
 		return v.Elem().Interface()
 	}
 	return x
+}
+
+// Features in float16 that would fill more than a quarter of the memory lie in a file in float32, and are the same.
+func TestHalvesInAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	o := store.Planted{Nodes: 3000, Edges: 6000, Classes: 3, Community: 50, Homophily: 0.8, Locality: 0.5, Features: 64, Signal: 0.3, Train: 10, Val: 10, Half: true}
+	if err := store.Generate(path, o, store.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	var ds [2]*Dataset
+	for i, limit := range []int64{0, 2 << 20} {
+		var err error
+		if ds[i], err = Load(path, LoadOptions{MaxBytes: limit}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = ds[i].Stored.Close() })
+	}
+	if n := ds[1].MappedBytes() - ds[0].MappedBytes(); n != 4*64*3000 {
+		t.Errorf("%d bytes more are in files", n)
+	}
+	if !slices.Equal(ds[0].X.Dense, ds[1].X.Dense) || len(ds[0].X.Dense) != 64*3000 {
+		t.Error("the features are others")
+	}
+	if x := ds[1].X.Append(make([]float32, 64)); x.inFile || x.Rows != 3001 {
+		t.Error("what was added to is said to be in a file")
+	}
 }

@@ -22,7 +22,8 @@ type Features struct {
 	Val         []float32
 
 	// Dense: element (i,j) is Dense[i*Cols+j].
-	Dense []float32
+	Dense  []float32
+	inFile bool // Dense is: no memory
 }
 
 // maxCols bounds the width of X. A sparse file of a few bytes can claim any
@@ -393,7 +394,7 @@ func (f *Features) Append(rows []float32) *Features {
 	g := *f
 	g.Rows += len(rows) / f.Cols
 	if !f.IsSparse() {
-		g.Dense = append(g.Dense, rows...)
+		g.Dense, g.inFile = append(g.Dense, rows...), false
 		return &g
 	}
 	for i := 0; i < len(rows); i += f.Cols {

@@ -121,8 +121,8 @@ func (d *Dataset) MappedBytes() (n int) {
 	for _, name := range []string{"edges", "labels", "weights", "x_col", "x_val"} {
 		n += int(s.Bytes(name))
 	}
-	if s.Type("x") == store.Float32 {
-		n += int(s.Bytes("x"))
+	if s.Type("x") == store.Float32 || d.X.inFile {
+		n += 4 * len(d.X.Dense)
 	}
 	return n
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data/store"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/budget"
+	"github.com/gsrc-dev/gsrc/internal/scratch"
 )
 
 // aboutStore is what the header of a graph store keeps of a data set beside its arrays.
@@ -25,7 +26,7 @@ type aboutStore struct {
 }
 
 // store reads a graph store: edges, labels and dense features in float32 stay in the mapped
-// files, which remain open as long as the process runs. What has to have another form in
+// files, which remain open as long as the process runs, as does one that has others in float32. What has to have another form in
 // memory is claimed from the budget.
 func (l *loader) store(dir string) (*Dataset, error) {
 	s, err := store.Open(dir)
@@ -175,8 +176,17 @@ func (l *loader) storedFeatures(dir string, s *store.Store) (f *Features, err er
 	if err != nil {
 		return nil, err
 	}
-	if f.Dense, err = room(l.mem, f.Dense, len(half)); err != nil {
-		return nil, err
+	// In float32 they may take a quarter of the memory; what is more lies on a disk, if there is one.
+	if 4*int64(len(half)) > l.mem.Total()/4 {
+		if near, err := scratch.Dir(); err == nil {
+			f.Dense, _, err = scratch.Floats(near, len(half))
+			f.inFile = err == nil
+		}
+	}
+	if !f.inFile {
+		if f.Dense, err = room(l.mem, f.Dense, len(half)); err != nil {
+			return nil, err
+		}
 	}
 	f.Dense = f.Dense[:len(half)]
 	store.FromHalf(f.Dense, half)

@@ -115,6 +115,14 @@ func (r *Reservation) Shrink(n int64) {
 	r.n -= n
 }
 
+// Total returns the size of the budget in bytes.
+func (r *Reservation) Total() int64 {
+	if r == nil {
+		return math.MaxInt64
+	}
+	return r.b.Total()
+}
+
 // Bytes returns the size of the reservation.
 func (r *Reservation) Bytes() int64 {
 	if r == nil || r.b == nil {
