@@ -51,6 +51,8 @@ type kernelSet struct {
 
 	// Where x ≥ least or x ≥ cols: the numbers of the elements, and how many.
 	reach func(hits []uint64, x, cols []float32, least float32) int
+	// Where x is not 0: the bits of the elements above their numbers, and how many.
+	entries func(hits []uint64, x []float32) int
 
 	// Matrix product micro-kernels, wide and narrow, and the packing of w columns
 	// (at most lanes, or twice lanes) or h rows (at most packRowsMax); see gemm.go.

@@ -9,7 +9,17 @@ package kernels
 //go:noescape
 func reachAVX2(hits []uint64, x []float32, cols []float32, least float32) int
 
+// entriesAVX2 writes to hits what is not 0 in x, its bits above where it is, and returns how many there are.
+//
+//go:noescape
+func entriesAVX2(hits []uint64, x []float32) int
+
 // reachAVX512 writes to hits where x >= least or x >= cols and returns how many there are.
 //
 //go:noescape
 func reachAVX512(hits []uint64, x []float32, cols []float32, least float32) int
+
+// entriesAVX512 writes to hits what is not 0 in x, its bits above where it is, and returns how many there are.
+//
+//go:noescape
+func entriesAVX512(hits []uint64, x []float32) int

@@ -96,6 +96,79 @@ DATA first_lanes<>+56(SB)/4, $0x00000000
 DATA first_lanes<>+60(SB)/4, $0x00000000
 GLOBL first_lanes<>(SB), RODATA|NOPTR, $64
 
+// func entriesAVX2(hits []uint64, x []float32) int
+// Requires: AVX
+TEXT ·entriesAVX2(SB), NOSPLIT, $0-56
+	MOVQ hits_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ AX, DX
+	XORQ BX, BX
+	MOVQ x_len+32(FP), SI
+	XORQ DI, DI
+
+loop8:
+	CMPQ      SI, $0x00000008
+	JL        done9
+	VMOVUPS   (CX)(DI*1), Y0
+	VXORPS    Y1, Y1, Y1
+	VCMPPS    $0x04, Y1, Y0, Y0
+	VMOVMSKPS Y0, R8
+
+hit10:
+	TESTL R8, R8
+	JZ    none11
+	BSFL  R8, R9
+	ADDQ  BX, R9
+	MOVL  (CX)(R9*4), R10
+	SHLQ  $0x20, R10
+	ORQ   R10, R9
+	MOVQ  R9, (DX)
+	ADDQ  $0x08, DX
+	LEAL  -1(R8), R10
+	ANDL  R10, R8
+	JMP   hit10
+
+none11:
+	ADDQ $0x00000008, BX
+	ADDQ $0x00000020, DI
+	SUBQ $0x00000008, SI
+	JMP  loop8
+
+done9:
+	TESTQ      SI, SI
+	JZ         end12
+	LEAQ       first_lanes<>+32(SB), R8
+	NEGQ       SI
+	VMOVDQU    (R8)(SI*4), Y0
+	VMASKMOVPS (CX)(DI*1), Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VCMPPS     $0x04, Y1, Y0, Y0
+	VMOVMSKPS  Y0, SI
+
+hit13:
+	TESTL SI, SI
+	JZ    none14
+	BSFL  SI, R11
+	ADDQ  BX, R11
+	MOVL  (CX)(R11*4), DI
+	SHLQ  $0x20, DI
+	ORQ   DI, R11
+	MOVQ  R11, (DX)
+	ADDQ  $0x08, DX
+	LEAL  -1(SI), DI
+	ANDL  DI, SI
+	JMP   hit13
+
+none14:
+	ADDQ $0x00000008, BX
+
+end12:
+	SUBQ AX, DX
+	SHRQ $0x03, DX
+	MOVQ DX, ret+48(FP)
+	VZEROUPPER
+	RET
+
 // func reachAVX512(hits []uint64, x []float32, cols []float32, least float32) int
 // Requires: AVX, AVX512F
 TEXT ·reachAVX512(SB), NOSPLIT, $0-88
@@ -108,9 +181,9 @@ TEXT ·reachAVX512(SB), NOSPLIT, $0-88
 	MOVQ         x_len+32(FP), DI
 	XORQ         R8, R8
 
-loop8:
+loop15:
 	CMPQ    DI, $0x00000010
-	JL      done9
+	JL      done16
 	VMOVUPS (CX)(R8*1), Z1
 	VCMPPS  $0x0d, Z0, Z1, K1
 	VMOVUPS (DX)(R8*1), Z2
@@ -118,26 +191,26 @@ loop8:
 	KORW    K1, K2, K1
 	KMOVW   K1, R9
 
-hit10:
+hit17:
 	TESTL R9, R9
-	JZ    none11
+	JZ    none18
 	BSFL  R9, R10
 	ADDQ  SI, R10
 	MOVQ  R10, (BX)
 	ADDQ  $0x08, BX
 	LEAL  -1(R9), R11
 	ANDL  R11, R9
-	JMP   hit10
+	JMP   hit17
 
-none11:
+none18:
 	ADDQ $0x00000010, SI
 	ADDQ $0x00000040, R8
 	SUBQ $0x00000010, DI
-	JMP  loop8
+	JMP  loop15
 
-done9:
+done16:
 	TESTQ     DI, DI
-	JZ        end12
+	JZ        end19
 	LEAQ      first_lanes_masks<>+0(SB), R9
 	KMOVW     (R9)(DI*2), K1
 	VMOVUPS.Z (CX)(R8*1), K1, Z1
@@ -148,21 +221,21 @@ done9:
 	KANDW     K1, K2, K2
 	KMOVW     K2, CX
 
-hit13:
+hit20:
 	TESTL CX, CX
-	JZ    none14
+	JZ    none21
 	BSFL  CX, R12
 	ADDQ  SI, R12
 	MOVQ  R12, (BX)
 	ADDQ  $0x08, BX
 	LEAL  -1(CX), DX
 	ANDL  DX, CX
-	JMP   hit13
+	JMP   hit20
 
-none14:
+none21:
 	ADDQ $0x00000010, SI
 
-end12:
+end19:
 	SUBQ AX, BX
 	SHRQ $0x03, BX
 	MOVQ BX, ret+80(FP)
@@ -186,3 +259,75 @@ DATA first_lanes_masks<>+26(SB)/2, $0x1fff
 DATA first_lanes_masks<>+28(SB)/2, $0x3fff
 DATA first_lanes_masks<>+30(SB)/2, $0x7fff
 GLOBL first_lanes_masks<>(SB), RODATA|NOPTR, $32
+
+// func entriesAVX512(hits []uint64, x []float32) int
+// Requires: AVX, AVX512F
+TEXT ·entriesAVX512(SB), NOSPLIT, $0-56
+	MOVQ hits_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ AX, DX
+	XORQ BX, BX
+	MOVQ x_len+32(FP), SI
+	XORQ DI, DI
+
+loop22:
+	CMPQ    SI, $0x00000010
+	JL      done23
+	VMOVUPS (CX)(DI*1), Z0
+	VPXORD  Z1, Z1, Z1
+	VCMPPS  $0x04, Z1, Z0, K1
+	KMOVW   K1, R8
+
+hit24:
+	TESTL R8, R8
+	JZ    none25
+	BSFL  R8, R9
+	ADDQ  BX, R9
+	MOVL  (CX)(R9*4), R10
+	SHLQ  $0x20, R10
+	ORQ   R10, R9
+	MOVQ  R9, (DX)
+	ADDQ  $0x08, DX
+	LEAL  -1(R8), R10
+	ANDL  R10, R8
+	JMP   hit24
+
+none25:
+	ADDQ $0x00000010, BX
+	ADDQ $0x00000040, DI
+	SUBQ $0x00000010, SI
+	JMP  loop22
+
+done23:
+	TESTQ     SI, SI
+	JZ        end26
+	LEAQ      first_lanes_masks<>+0(SB), R8
+	KMOVW     (R8)(SI*2), K1
+	VMOVUPS.Z (CX)(DI*1), K1, Z0
+	VPXORD    Z2, Z2, Z2
+	VCMPPS    $0x04, Z2, Z0, K1
+	KMOVW     K1, SI
+
+hit27:
+	TESTL SI, SI
+	JZ    none28
+	BSFL  SI, R11
+	ADDQ  BX, R11
+	MOVL  (CX)(R11*4), DI
+	SHLQ  $0x20, DI
+	ORQ   DI, R11
+	MOVQ  R11, (DX)
+	ADDQ  $0x08, DX
+	LEAL  -1(SI), DI
+	ANDL  DI, SI
+	JMP   hit27
+
+none28:
+	ADDQ $0x00000010, BX
+
+end26:
+	SUBQ AX, DX
+	SHRQ $0x03, DX
+	MOVQ DX, ret+48(FP)
+	VZEROUPPER
+	RET

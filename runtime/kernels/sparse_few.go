@@ -46,7 +46,7 @@ func (p *Pool) few(x []float32, rows, entries, f int) (r fewRows, ok bool) {
 	}
 	r.at, r.entries = p.keys[:rows+1], p.keys[rows+1:keys]
 	j := &p.jobs.few
-	*j = fewJob{fewRows: r, kind: fewCount, x: x, n: rows, f: f}
+	*j = fewJob{fewRows: r, kind: fewCount, x: x, n: rows, f: f, sparseJob: sparseJob{p: p}}
 	p.run(ceilDiv(rows, fewPiece), j)
 	r.at[0] = 0
 	for i := range rows {
@@ -58,6 +58,18 @@ func (p *Pool) few(x []float32, rows, entries, f int) (r fewRows, ok bool) {
 	}
 	*j = fewJob{}
 	return r, ok
+}
+
+// entriesGo writes to hits what is not 0 in x, its bits above where it is, and returns how many there are.
+func entriesGo(hits []uint64, x []float32) int {
+	n := 0
+	for i, v := range x {
+		if v != 0 {
+			hits[n] = uint64(math.Float32bits(v))<<32 | uint64(i)
+			n++
+		}
+	}
+	return n
 }
 
 // notZero returns how many elements are not 0, without a jump for each: outcomes are often random.
@@ -97,17 +109,16 @@ func (j *fewJob) do(c, worker int) {
 	if j.kind < fewProduct {
 		for i := c * fewPiece; i < min((c+1)*fewPiece, j.n); i++ {
 			x := j.x[i*j.f : (i+1)*j.f]
-			if j.kind == fewCount {
-				j.at[i+1] = uint64(notZero(x))
+			if j.kind == fewStore {
+				ks.entries(j.entries[j.at[i]:], x)
 				continue
 			}
-			at := j.at[i]
-			for col, v := range x {
-				if v != 0 {
-					j.entries[at] = uint64(math.Float32bits(v))<<32 | uint64(col)
-					at++
-				}
+			n, found := 0, j.p.index[worker]
+			for len(x) > 0 {
+				part := x[:min(len(found), len(x))]
+				n, x = n+ks.entries(found, part), x[len(part):]
 			}
+			j.at[i+1] = uint64(n)
 		}
 		return
 	}

@@ -1,11 +1,36 @@
 package kernels
 
 import (
+	"math"
 	"slices"
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/rng"
 )
+
+// What is not 0 is found at every length: both signs, the smallest and what is no number, but no negative zero.
+func TestEntries(t *testing.T) {
+	eachISA(t, func(t *testing.T) {
+		x := make([]float32, 70)
+		negative := float32(math.Copysign(0, -1))
+		values := []float32{0, negative, 0, -1.5, 0, math.SmallestNonzeroFloat32, 0, float32(math.NaN()), negative, -math.SmallestNonzeroFloat32, 2}
+		for n := range x {
+			for shift := range values {
+				var want []uint64
+				for i := range x[:n] {
+					if x[i] = values[(i*i+shift)%len(values)]; x[i] != 0 {
+						want = append(want, uint64(math.Float32bits(x[i]))<<32|uint64(i))
+					}
+				}
+				x[n] = 1 // is not read
+				hits := make([]uint64, n)
+				if got := hits[:ks.entries(hits, x[:n])]; !slices.Equal(got, want) {
+					t.Fatalf("%d elements: %x, want %x", n, got, want)
+				}
+			}
+		}
+	})
+}
 
 // Products of a matrix of which few entries are not 0 have the bits of those by all entries, with
 // and without values, diagonal and what a product is added to.

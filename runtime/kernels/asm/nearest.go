@@ -7,17 +7,36 @@ import (
 )
 
 // nearest emits the search of a row of products for those that belong among
-// the largest, of its own row or of the columns.
+// the largest, of its own row or of the columns, and of a row for what is not 0.
 func nearest(s isa) {
 	s.begin("reach", "(hits []uint64, x, cols []float32, least float32) int",
 		"writes to hits where x >= least or x >= cols and returns how many there are.")
 	p, least := slices("hits", "x", "cols"), s.param("least")
+	s.hits(p[0], p[1], func(l lanes, x reg.VecVirtual) truth {
+		return s.either(s.compare(greaterEqual, x, least), s.compare(greaterEqual, x, l.get(p[2])), l.tail)
+	}, func(reg.GPVirtual) {})
+
+	s.begin("entries", "(hits []uint64, x []float32) int",
+		"writes to hits what is not 0 in x, its bits above where it is, and returns how many there are.")
+	p = slices("hits", "x")
+	s.hits(p[0], p[1], func(_ lanes, x reg.VecVirtual) truth { // what is behind the last is 0
+		return s.compare(notEqual, x, s.zero())
+	}, func(at reg.GPVirtual) {
+		bits := GP64()
+		MOVL(Mem{Base: p[1], Index: at, Scale: 4}, bits.As32())
+		SHLQ(U8(32), bits)
+		ORQ(bits, at)
+	})
+}
+
+// hits writes the numbers of the elements of x for which is holds, with what also adds to them, and
+// returns how many there are.
+func (s isa) hits(out, x reg.GPVirtual, is func(l lanes, x reg.VecVirtual) truth, also func(at reg.GPVirtual)) {
 	next, base := GP64(), GP64()
-	MOVQ(p[0], next)
+	MOVQ(out, next)
 	XORQ(base, base)
 	s.each(length("x"), 1, func(l lanes, _ int) {
-		x := l.get(p[1])
-		mask := s.mask(s.either(s.compare(greaterEqual, x, least), s.compare(greaterEqual, x, l.get(p[2])), l.tail))
+		mask := s.mask(is(l, l.get(x)))
 		top, done := label("hit"), label("none")
 		Label(top)
 		TESTL(mask, mask)
@@ -25,6 +44,7 @@ func nearest(s isa) {
 		at, rest := GP64(), GP32()
 		BSFL(mask, at.As32())
 		ADDQ(base, at)
+		also(at)
 		MOVQ(at, Mem{Base: next})
 		ADDQ(U8(8), next)
 		LEAL(Mem{Base: mask.As64(), Disp: -1}, rest)
@@ -33,7 +53,7 @@ func nearest(s isa) {
 		Label(done)
 		ADDQ(U32(uint32(s.lanes)), base)
 	})
-	SUBQ(p[0], next)
+	SUBQ(out, next)
 	SHRQ(U8(3), next)
 	Store(next, ReturnIndex(0))
 	s.end()

@@ -208,6 +208,7 @@ type truth struct {
 const (
 	less         = 1
 	unordered    = 3
+	notEqual     = 4 // or unordered
 	greaterEqual = 13
 	greater      = 14
 )
