@@ -25,27 +25,22 @@ type Calibration struct {
 
 // generalises reports whether temperatures that are fitted on either half of nodes make the
 // labels of the other half likelier, and the calibration error of all smaller by more than the
-// standard error of a share: probabilities that are good already stay.
-func generalises(logits, probabilities []float32, predicted []int32, classes int, labels, nodes []int32) bool {
-	n := len(nodes)
-	var rows, as []float32
-	var answers, classOf, at []int32
+// standard error of a share: probabilities that are good already stay. It leaves in room what
+// the nodes' probabilities are with the other half's temperature.
+func generalises(logits, probabilities, room []float32, predicted []int32, classes int, labels, nodes []int32) bool {
 	var half [2][]int32
 	for i, v := range nodes {
-		rows = append(rows, logits[int(v)*classes:][:classes]...)
-		as = append(as, probabilities[int(v)*classes:][:classes]...)
-		answers, classOf, at = append(answers, labels[v]), append(classOf, predicted[v]), append(at, int32(i))
-		half[i%2] = append(half[i%2], int32(i))
+		half[i%2] = append(half[i%2], v)
 	}
-	held := make([]float32, n*classes)
 	for k := range half {
-		tempered := metrics.Tempered(rows, classes, metrics.FitTemperature(rows, classes, answers, half[1-k]))
-		for _, i := range half[k] {
-			copy(held[int(i)*classes:][:classes], tempered[int(i)*classes:])
+		temperature := metrics.FitTemperature(logits, classes, labels, half[1-k])
+		for _, v := range half[k] {
+			at := int(v) * classes
+			metrics.TemperedTo(room[at:at+classes], logits[at:at+classes], classes, temperature)
 		}
 	}
-	before, after := metrics.Evaluate(classOf, as, classes, answers, at), metrics.Evaluate(classOf, held, classes, answers, at)
-	return after.NLL < before.NLL && after.ECE < before.ECE-0.5/math.Sqrt(float64(n))
+	before, after := metrics.Evaluate(predicted, probabilities, classes, labels, nodes), metrics.Evaluate(predicted, room, classes, labels, nodes)
+	return after.NLL < before.NLL && after.ECE < before.ECE-0.5/math.Sqrt(float64(len(nodes)))
 }
 
 // leastGain is how much likelier, in nats, a temperature has to make the labels it is fitted
@@ -76,7 +71,7 @@ func (t *verdict) calibrate(logits, probabilities []float32, predicted []int32) 
 	report := func(p []float32, nodes []int32) *metrics.Report {
 		return metrics.Evaluate(predicted, p, classes, t.info.Labels, nodes)
 	}
-	if gain := report(probabilities, fit).NLL - report(tempered, fit).NLL; gain*float64(len(fit)) < leastGain || !generalises(logits, probabilities, predicted, classes, t.info.Labels, fit) {
+	if gain := report(probabilities, fit).NLL - report(tempered, fit).NLL; gain*float64(len(fit)) < leastGain || !generalises(logits, probabilities, tempered, predicted, classes, t.info.Labels, fit) {
 		return nil
 	}
 	before, after := report(probabilities, rest), report(tempered, rest)

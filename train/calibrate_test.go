@@ -41,7 +41,7 @@ func TestTemperatureGeneralises(t *testing.T) {
 		{"halves that differ", func(i int) float64 { return [2]float64{0.4, 3}[i%2] }, false},
 	} {
 		labels := draw(x.temperature)
-		if got := generalises(logits, metrics.Tempered(logits, classes, 1), metrics.Argmax(logits, classes), classes, labels, nodes); got != x.want {
+		if got := generalises(logits, metrics.Tempered(logits, classes, 1), make([]float32, len(logits)), metrics.Argmax(logits, classes), classes, labels, nodes); got != x.want {
 			t.Errorf("%s: kept %v, want %v", x.what, got, x.want)
 		}
 	}
