@@ -104,3 +104,22 @@ func ownDigits(target string, p Printed) (digits []string) {
 	}
 	return digits
 }
+
+// The row of the preset has what docs/paper.md says follows from the data.
+func TestPresetOfData(t *testing.T) {
+	text, err := os.ReadFile("../../docs/paper.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, data := range append([]string{"actor"}, append(citations, webPages...)...) {
+		var values []string
+		for _, set := range asInPaper.byData[data] {
+			_, value, _ := strings.Cut(set, "=")
+			values = append(values, value)
+		}
+		row := regexp.MustCompile(`(?mi)^\|[^|]*\b` + data + `\b[^|]*\| \d+ \| ` + strings.Join(values, ` \| `) + ` \|$`)
+		if len(values) != 3 || !row.Match(text) {
+			t.Errorf("docs/paper.md has not %v for %s", values, data)
+		}
+	}
+}
