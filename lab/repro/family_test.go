@@ -57,6 +57,7 @@ func TestAutoIsHeldAgainstValidation(t *testing.T) {
 	add("cora", "gcn", "", 84, 80, 81, 82, 99)
 	add("cora", "gat", "", 83, 90, 90, 90)   // better, as only test nodes say
 	add("cora", "grand", "", 99, 90, 90)     // without a partner for each run
+	add("cora", "lds", "", 99, 90, 90, 90)   // has learned labels of validation nodes
 	add("cora", "auto", "x", 99, 79, 81, 81) // 0.67 lower, with a standard error of 0.33
 	add("texas", "gcn", "", 84, 80, 84)
 	add("texas", "auto", "y", 84, 80, 82) // 1.00 lower, with a standard error of 1.00
