@@ -175,6 +175,9 @@ func candidates(s Seen, by []rule) []*Candidate {
 		if r.due == nil || r.due(s) {
 			c := r.Candidate
 			c.Set = slices.Clone(c.Set)
+			if !slices.ContainsFunc(c.Set, func(set string) bool { return strings.HasPrefix(set, "train.eval_every=") }) {
+				c.Set = append(c.Set, "train.eval_every=5") // all nodes are evaluated, which costs as much as a step
+			}
 			c.Scores = []float64{}
 			list = append(list, &c)
 		}
