@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -82,7 +81,7 @@ func Check(ctx context.Context, o CheckOptions) (*Checked, error) {
 	known := map[string]ResultRow{} // what equal jobs gave, by the job: figures reuse the tables'
 	if o.Fill {
 		for _, t := range Targets() {
-			lines, err := readResultRows(filepath.Join(dir, t.Name+".csv"))
+			lines, err := readFile[ResultRow](filepath.Join(dir, t.Name+".csv"))
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return nil, err
 			}
@@ -95,7 +94,7 @@ func Check(ctx context.Context, o CheckOptions) (*Checked, error) {
 	}
 	var todo []checkedLine
 	for _, t := range list {
-		lines, err := readResultRows(filepath.Join(dir, t.Name+".csv"))
+		lines, err := readFile[ResultRow](filepath.Join(dir, t.Name+".csv"))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -223,13 +222,14 @@ func (t *Target) planOf(l ResultRow, dir string) *planned {
 	return &plan[at]
 }
 
-func readResultRows(path string) (ResultRows, error) {
+// readFile reads a file of a target's lines.
+func readFile[T any](path string) ([]T, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return ReadResultRows(path, io.Reader(f))
+	return readCSV[T](path, f)
 }
 
 // spread takes n of the elements, evenly, or all for n = 0.
@@ -261,7 +261,7 @@ func differences(was, now ResultRow) string {
 	was.PeakBytes, was.Seconds = now.PeakBytes, now.Seconds
 	a, b := reflect.ValueOf(was), reflect.ValueOf(now)
 	var all []string
-	for _, c := range columns {
+	for _, c := range columnsOf(a.Type()) {
 		if x, y := field(a.FieldByIndex(c.index)), field(b.FieldByIndex(c.index)); x != y {
 			all = append(all, fmt.Sprintf("%s %s, now %s", c.name, orNone(x), orNone(y)))
 		}

@@ -14,7 +14,7 @@ import (
 // rewrite changes the lines of a target's file.
 func rewrite(t *testing.T, path string, change func(ResultRows)) {
 	t.Helper()
-	lines, err := readResultRows(path)
+	lines, err := readFile[ResultRow](path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func rewrite(t *testing.T, path string, change func(ResultRows)) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := lines.Write(f); err != nil {
+	if err := ResultRows(lines).Write(f); err != nil {
 		t.Fatal(err)
 	}
 }

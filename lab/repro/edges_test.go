@@ -176,7 +176,7 @@ func TestEdgeRowsJoinTheOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := &evaluation{Options: Options{Out: dir}}
-	all, err := e.joined(Find("edges"), ResultRows{line(againstRandom, "", 0), line(againstRandom, "", 1)})
+	all, err := joined(e, Find("edges"), "edges.csv", ResultRows{line(againstRandom, "", 0), line(againstRandom, "", 1)}, lineOf)
 	if err != nil {
 		t.Fatal(err)
 	}

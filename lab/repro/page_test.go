@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -146,7 +147,7 @@ func TestPage(t *testing.T) {
 		}
 	}
 	for name, text := range map[string]string{"a,b\n1,2\n": "not a file of gsrc repro", "": "not a file of gsrc repro",
-		strings.Join(names(columns), ",") + "\n": "has no runs", strings.Join(names(columns), ",") + "\nx\n": "wrong number of fields",
+		strings.Join(names(columnsOf(reflect.TypeFor[ResultRow]())), ",") + "\n": "has no runs", strings.Join(names(columnsOf(reflect.TypeFor[ResultRow]())), ",") + "\nx\n": "wrong number of fields",
 		strings.Replace(string(write(ls)), ",85,", ",eighty,", 1): `test_acc: "eighty" is not a number`} {
 		if _, err := Page(fstest.MapFS{"table1.csv": {Data: []byte(name)}}, "results", "docs/results.md"); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%.40q: %v, want %q", name, err, text)

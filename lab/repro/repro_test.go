@@ -391,8 +391,6 @@ func TestOptions(t *testing.T) {
 		{Options{Targets: []string{"table1"}, Out: out, Budget: "huge"}, `the budget is "huge"`},
 		{Options{Targets: []string{"table1"}, Out: out, Seeds: -1}, "1 is the least"},
 		{Options{Targets: []string{"table1"}, Rows: []string{"gnc"}, Out: out}, `did you mean "gcn"?`},
-		{Options{Targets: []string{"fig4"}, Rows: []string{"gcn"}, Out: out}, "fig4 is made of all of its runs"},
-		{Options{Targets: []string{"fig10"}, Rows: []string{"ecl-gsr"}, Out: out}, "fig10 is made of all of its runs"},
 		{Options{Targets: []string{"table1"}}, "folder"},
 	} {
 		err := Run(context.Background(), c.o, nil)
@@ -419,5 +417,30 @@ func TestOptions(t *testing.T) {
 	stop := errors.New("stop")
 	if err := Run(context.Background(), Options{Targets: []string{"fig8"}, Only: []string{"cora"}, Out: out, Budget: Short}, func(*Outcome) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("an error of the caller: %v", err)
+	}
+}
+
+// Points of runs that are made again take the place of the old ones, in the order of the target.
+func TestCurvesJoinTheOthers(t *testing.T) {
+	dir := t.TempDir()
+	point := func(row string, seed, step int, value float32) Point {
+		return Point{Panel: "cora", Row: row, Seed: seed, Step: step, Term: "val_acc", Value: value}
+	}
+	old := []Point{point(full, 0, 1, 0.1), point(full, 0, 2, 0.3), point("gcn", 0, 1, 0.5), point("gcn", 1, 1, 0.7)}
+	var b bytes.Buffer
+	if err := writeCSV(&b, old); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "fig4-curves.csv"), b.Bytes(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	e := &evaluation{Options: Options{Out: dir}}
+	all, err := joined(e, Find("fig4"), "fig4-curves.csv", []Point{point(rawGraph, 0, 1, 0.9), point("gcn", 0, 1, 0.6), point("gcn", 0, 2, 0.8)}, pointOf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Point{old[0], old[1], point(rawGraph, 0, 1, 0.9), point("gcn", 0, 1, 0.6), point("gcn", 0, 2, 0.8), old[3]}
+	if !slices.Equal(all, want) {
+		t.Errorf("%v, want %v", all, want)
 	}
 }

@@ -115,9 +115,6 @@ func columnsOf(t reflect.Type) (all []column) {
 	return all
 }
 
-// columns are those of ResultRow.
-var columns = columnsOf(reflect.TypeFor[ResultRow]())
-
 func names(columns []column) (all []string) {
 	for _, c := range columns {
 		all = append(all, c.name)
@@ -158,17 +155,20 @@ func field(v reflect.Value) string {
 }
 
 // ReadResultRows reads what [ResultRows.Write] wrote. name is the source, for errors.
-func ReadResultRows(name string, r io.Reader) (ResultRows, error) {
+func ReadResultRows(name string, r io.Reader) (ResultRows, error) { return readCSV[ResultRow](name, r) }
+
+// readCSV reads what [writeCSV] wrote.
+func readCSV[T any](name string, r io.Reader) ([]T, error) {
 	in := csv.NewReader(r)
 	header, err := in.Read()
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	columns := slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return c.optional && !slices.Contains(header, c.name) })
+	columns := slices.DeleteFunc(columnsOf(reflect.TypeFor[T]()), func(c column) bool { return c.optional && !slices.Contains(header, c.name) })
 	if all := names(columns); !slices.Equal(header, all) {
 		return nil, fmt.Errorf("%s: not a file of gsrc repro: its columns are not %s", name, strings.Join(all, ","))
 	}
-	var lines ResultRows
+	var lines []T
 	for {
 		record, err := in.Read()
 		if err == io.EOF {
@@ -177,7 +177,7 @@ func ReadResultRows(name string, r io.Reader) (ResultRows, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		var l ResultRow
+		var l T
 		v := reflect.ValueOf(&l).Elem()
 		for i, text := range record {
 			if err := setField(v.FieldByIndex(columns[i].index), text); err != nil {
@@ -200,8 +200,8 @@ func setField(f reflect.Value, text string) error {
 	switch f.Kind() {
 	case reflect.String:
 		f.SetString(text)
-	case reflect.Float64:
-		x, err := strconv.ParseFloat(text, 64)
+	case reflect.Float32, reflect.Float64:
+		x, err := strconv.ParseFloat(text, f.Type().Bits())
 		if err != nil {
 			return fmt.Errorf("%q is not a number", text)
 		}

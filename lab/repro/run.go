@@ -174,11 +174,6 @@ func (e *evaluation) check() (list []*Target, err error) {
 			return nil, wrong("no target that was named has the data set %q%s", name, nearest.Hint(name, names))
 		}
 	}
-	for _, t := range once {
-		if len(e.Rows) > 0 && (t.curves != nil || t.graphs) {
-			return nil, wrong("%s is made of all of its runs: rows can be chosen of tables 1, 2, 3, E, R and S and of figures 3 and 5 to 9", t.Name)
-		}
-	}
 	rows := distinct(slices.Concat(cellsOf(once)...), func(c cell) string { return c.row })
 	for _, name := range e.Rows {
 		if !slices.Contains(rows, name) {
@@ -333,7 +328,8 @@ func (e *evaluation) run(ctx context.Context, t *Target) (*Outcome, error) {
 	}
 	var others ResultRows
 	switch {
-	case t.edges && (len(e.Rows) == 0 || e.Python != ""): // or else those that are there stay
+	case len(e.Rows) > 0 && e.Python == "": // those that are there stay
+	case t.edges:
 		others, err = e.plain(ctx, runs)
 	case t.graphs && e.Budget == Full:
 		others, err = e.forests(ctx, runs)
@@ -343,8 +339,13 @@ func (e *evaluation) run(ctx context.Context, t *Target) (*Outcome, error) {
 	}
 	lines = append(lines, others...)
 	if len(e.Rows) > 0 {
-		if lines, err = e.joined(t, lines); err != nil {
+		if lines, err = joined(e, t, t.Name+".csv", lines, lineOf); err != nil {
 			return nil, err
+		}
+		if t.curves != nil {
+			if curve, err = joined(e, t, t.Name+curvesSuffix, curve, pointOf); err != nil {
+				return nil, err
+			}
 		}
 	}
 	out.Lines = lines
@@ -367,34 +368,44 @@ func (e *evaluation) run(ctx context.Context, t *Target) (*Outcome, error) {
 	return out, err
 }
 
-// joined puts lines in the place of those for the same runs among the lines of the target's
-// file, in the order of the target.
-func (e *evaluation) joined(t *Target, lines ResultRows) (ResultRows, error) {
+// runOf is the run that a line of a file is of.
+type runOf struct {
+	panel, row, x string
+	seed          int
+}
+
+func lineOf(l ResultRow) runOf { return runOf{l.Panel, l.Row, l.X, l.Seed} }
+func pointOf(p Point) runOf    { return runOf{p.Panel, p.Row, "", p.Seed} }
+
+// joined puts lines in the place of those of the same runs in a file of the target, in the
+// order of the target.
+func joined[T any](e *evaluation, t *Target, name string, lines []T, of func(T) runOf) ([]T, error) {
 	dir := e.Out
 	if e.Report != "" {
 		dir = filesOf(e.Report)
 	}
-	all, err := readResultRows(filepath.Join(dir, t.Name+".csv"))
+	all, err := readFile[T](filepath.Join(dir, name))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	all = slices.DeleteFunc(all, func(old ResultRow) bool {
-		return slices.ContainsFunc(lines, func(l ResultRow) bool {
-			return l.Panel == old.Panel && l.Row == old.Row && l.X == old.X && l.Seed == old.Seed
-		})
-	})
-	all = append(all, lines...)
-	places := map[[3]string]int{}
-	for i, c := range t.cells {
-		places[[3]string{c.panel, c.row, c.x}] = i
+	done := map[runOf]bool{}
+	for _, l := range lines {
+		done[of(l)] = true
 	}
-	place := func(l ResultRow) (at, seed int) { // of others, as plain predictors, behind all
-		if i, ok := places[[3]string{l.Panel, l.Row, l.X}]; ok {
-			return i, l.Seed
+	all = append(slices.DeleteFunc(all, func(old T) bool { return done[of(old)] }), lines...)
+	places := map[runOf]int{}
+	for i, c := range t.cells {
+		places[runOf{panel: c.panel, row: c.row, x: c.x}] = i
+	}
+	place := func(l T) (at, seed int) { // of others, as plain predictors, behind all
+		r := of(l)
+		seed, r.seed = r.seed, 0
+		if i, ok := places[r]; ok {
+			return i, seed
 		}
 		return len(t.cells), 0
 	}
-	slices.SortStableFunc(all, func(a, b ResultRow) int {
+	slices.SortStableFunc(all, func(a, b T) int {
 		i, n := place(a)
 		j, m := place(b)
 		return cmp.Or(cmp.Compare(i, j), cmp.Compare(n, m))

@@ -88,10 +88,11 @@ func dynamics(t *Target, all []Point) *charts.Chart {
 	return charts.Lines(t.Name+curvesName, t.Title, "Terms of the loss, before they are weighted, by step of the run: pre-training, then the classifier's epochs.", panels)
 }
 
-// convergence draws for each data set the validation accuracy of every row over
-// the epochs.
+// convergence draws for each data set the validation accuracy over the epochs, of ecl-gsr
+// with and without its parts, and gcn.
 func convergence(t *Target, all []Point) *charts.Chart {
-	panels := averaged(all)
+	beside := rowsOf(besideAblation)
+	panels := averaged(slices.DeleteFunc(slices.Clone(all), func(p Point) bool { return slices.Contains(beside, p.Row) }))
 	if len(panels) == 0 {
 		return nil
 	}
