@@ -52,8 +52,11 @@ func matmulWorkspace(k *Call) (int, kernels.Scratch) {
 		if tb {
 			floats = count(b.Dims)
 		}
-		rows := y.Dims[0]
-		return floats, kernels.SpMMScratch(rows, count(a.Dims)/max(1, rows), a.len(), y.Dims[1], 1)
+		rows, scratch := y.Dims[0], kernels.SpMMScratch
+		if ta {
+			scratch = kernels.TransposedScratch
+		}
+		return floats, scratch(rows, count(a.Dims)/max(1, rows), a.len(), y.Dims[1], 1)
 	}
 	inner := a.Dims[1]
 	if ta {
@@ -63,8 +66,11 @@ func matmulWorkspace(k *Call) (int, kernels.Scratch) {
 }
 
 func spmmWorkspace(k *Call) (int, kernels.Scratch) {
-	h := k.In[3]
-	return 0, kernels.SpMMScratch(k.Out[0].Dims[0], h.Dims[0], k.In[0].Dims[1], h.Dims[1], productHeads(k))
+	h, scratch := k.In[3], kernels.SpMMScratch
+	if k.Op.Bool("transpose") {
+		scratch = kernels.TransposedScratch
+	}
+	return 0, scratch(k.Out[0].Dims[0], h.Dims[0], k.In[0].Dims[1], h.Dims[1], productHeads(k))
 }
 
 func sddmmWorkspace(k *Call) (int, kernels.Scratch) {

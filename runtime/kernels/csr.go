@@ -20,6 +20,9 @@ type CSR struct {
 	// vals[Perm[e]]. A transposed structure has it, so that both directions
 	// share one array of values.
 	Perm []int32
+
+	of     *CSR // of which it is the transpose
+	sorted bool // columns rise in the rows of that
 }
 
 // NNZ returns the number of entries.
@@ -88,8 +91,10 @@ func TransposeTo(t, c *CSR) {
 	for i := range c.Cols {
 		ptr[i+2] += ptr[i+1]
 	}
+	t.of, t.sorted = c, true
 	for r := range c.Rows {
 		for e := c.RowPtr[r]; e < c.RowPtr[r+1]; e++ {
+			t.sorted = t.sorted && (e == c.RowPtr[r] || c.Col[e-1] <= c.Col[e])
 			at := ptr[c.Col[e]+1]
 			ptr[c.Col[e]+1]++
 			t.Col[at] = int32(r)

@@ -40,8 +40,10 @@ type kernelSet struct {
 	pairNearest func(src []float32, ld, h int, row, qn, rowMin, colMin []float32, mask []uint32, at, step int)
 
 	// Sparse: rows r0 ≤ r < r1 of the structure.
-	spmm  func(dst []float32, rowPtr, col, perm []int32, vals, diag, h []float32, f, r0, r1, add, ahead int)
-	sddmm func(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, r0, r1, ahead int)
+	spmm func(dst []float32, rowPtr, col, perm []int32, vals, diag, h []float32, f, r0, r1, add, ahead int)
+	// scatter adds vals_e·h to row col_e of dst.
+	scatter func(dst []float32, col []int32, vals, h []float32, f int)
+	sddmm   func(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, r0, r1, ahead int)
 	// The same for one block of f columns of rows ld wide, values heads apart.
 	spmmHead func(dst []float32, rowPtr, col, perm []int32, vals, diag, h []float32, f, ld, heads, r0, r1, add, ahead int)
 	// The softmax over the entries of rows and its gradient: see edgeSoftmaxGo.

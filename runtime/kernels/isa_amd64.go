@@ -27,7 +27,7 @@ var avx2Set = kernelSet{
 	sum: sumAVX2, sumAbs: sumAbsAVX2, max: maxAVX2, min: minAVX2, dot: dotAVX2, sqDist: sqDistAVX2,
 	sumExp: sumExpAVX2, expTo: expToAVX2, accExp: accExpAVX2, pairWeights: pairWeightsAVX2, pairNearest: pairNearestAVX2,
 	adam: adamAVX2Step,
-	spmm: spmmAVX2, sddmm: sddmmAVX2Rows, spmmHead: spmmHeadAVX2, sddmmHead: sddmmHeadAVX2Rows, edgeSoftmax: edgeSoftmaxAVX2, edgeSoftmaxGrad: edgeSoftmaxGradAVX2, reach: reachAVX2, entries: entriesAVX2,
+	spmm: spmmAVX2, scatter: scatterAVX2, sddmm: sddmmAVX2Rows, spmmHead: spmmHeadAVX2, sddmmHead: sddmmHeadAVX2Rows, edgeSoftmax: edgeSoftmaxAVX2, edgeSoftmaxGrad: edgeSoftmaxGradAVX2, reach: reachAVX2, entries: entriesAVX2,
 	wide: micro{mr: 6, nr: 16, f: gemmWideAVX2}, narrow: micro{mr: 12, nr: 8, f: gemmNarrowAVX2}, packCols: packColsAVX2, packRows: packRowsAVX2, fetchRows: fetchRowsAVX2,
 	uniform: uniformAVX2, normal: normalAVX2, dropout: dropoutAVX2, uniformAt: uniformAtAVX2, uniformPair: uniformPairAVX2,
 }
@@ -45,7 +45,7 @@ var avx512Set = kernelSet{
 	sum: sumAVX512, sumAbs: sumAbsAVX512, max: maxAVX512, min: minAVX512, dot: dotAVX512, sqDist: sqDistAVX512,
 	sumExp: sumExpAVX512, expTo: expToAVX512, accExp: accExpAVX512, pairWeights: pairWeightsAVX512, pairNearest: pairNearestAVX512,
 	adam: adamAVX512Step,
-	spmm: spmmAVX512, sddmm: sddmmAVX512Rows, spmmHead: spmmHeadAVX512, sddmmHead: sddmmHeadAVX512Rows, edgeSoftmax: edgeSoftmaxAVX512, edgeSoftmaxGrad: edgeSoftmaxGradAVX512, reach: reachAVX512, entries: entriesAVX512,
+	spmm: spmmAVX512, scatter: scatterAVX512, sddmm: sddmmAVX512Rows, spmmHead: spmmHeadAVX512, sddmmHead: sddmmHeadAVX512Rows, edgeSoftmax: edgeSoftmaxAVX512, edgeSoftmaxGrad: edgeSoftmaxGradAVX512, reach: reachAVX512, entries: entriesAVX512,
 	wide: micro{mr: 14, nr: 32, f: gemmWideAVX512}, narrow: micro{mr: 14, nr: 16, f: gemmNarrowAVX512}, packCols: packColsAVX512, packRows: packRowsAVX2, fetchRows: fetchRowsAVX2,
 	uniform: uniformAVX512, normal: normalAVX512, dropout: dropoutAVX512, uniformAt: uniformAtAVX512, uniformPair: uniformPairAVX512,
 }

@@ -10,6 +10,7 @@ type jobs struct {
 	split      splitJob
 	sparse     sparseJob
 	wide       wideJob
+	scatter    scatterJob
 	few        fewJob
 	rows       rowsJob
 	reduce     reduceJob

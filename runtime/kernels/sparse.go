@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/gsrc-dev/gsrc/rng"
 )
@@ -48,6 +49,10 @@ func (p *Pool) SpMMHeads(dst []float32, s *CSR, vals, diag, h []float32, f, head
 	}
 	if s.First == 0 && byBlocks(s.Rows, s.Cols, len(s.Col), f, heads) {
 		p.spmmWide(job)
+		return
+	}
+	if heads == 1 && vals != nil && diag == nil && byRows(s, f) {
+		p.spmmScatter(job)
 		return
 	}
 	p.scratch(epi.scratch())
@@ -338,17 +343,22 @@ func (j *sparseJob) draw(r0, r1 int, idx []uint64, u []float32) {
 	s := j.s
 	row := r0
 	for first := s.RowPtr[r0]; first < s.RowPtr[r1]; first += scatterMax {
-		n := int(min(scatterMax, s.RowPtr[r1]-first))
-		for i := range n {
-			e := first + int32(i)
+		last := min(first+scatterMax, s.RowPtr[r1])
+		n := int(last - first)
+		for e := first; e < last; {
 			for e >= s.RowPtr[row+1] {
 				row++
 			}
-			if r, c := uint64(row), uint64(s.Col[e]); j.kind == sparseDropout {
-				idx[i] = r*uint64(j.cols) + c
-			} else {
-				idx[i] = min(r, c) | max(r, c)<<32
+			end := min(last, s.RowPtr[row+1])
+			to, r := idx[e-first:end-first], uint64(row)
+			for i, c := range s.Col[e:end] {
+				if j.kind == sparseDropout {
+					to[i] = r*uint64(j.cols) + uint64(c)
+				} else {
+					to[i] = min(r, uint64(c)) | max(r, uint64(c))<<32
+				}
 			}
+			e = end
 		}
 		padded := ceilDiv(n, scatterUnit) * scatterUnit
 		if j.kind == sparseUniform {
@@ -361,17 +371,33 @@ func (j *sparseJob) draw(r0, r1 int, idx []uint64, u []float32) {
 		if j.rate > 0 {
 			ks.uniformAt(u[:padded], idx[:padded], uint64(j.key))
 		}
-		for i := range n {
-			at := s.value(first + int32(i))
-			v := j.scale
+		j.drop(first, u[:n])
+	}
+}
+
+// drop scales the values of entries from first on, or makes them 0 where u is below the rate: of
+// numbers that are not negative their bits say so, and what no one can predict is no branch.
+func (j *sparseJob) drop(first int32, u []float32) {
+	rate := math.Float32bits(j.rate)
+	dropped := func(v, u float32) float32 {
+		return math.Float32frombits(math.Float32bits(v) &^ uint32(int32(math.Float32bits(u)-rate)>>31))
+	}
+	if rate == 0 { // nothing was drawn
+		clear(u)
+	}
+	if perm := j.s.Perm; perm != nil || j.a == nil {
+		for i, u := range u {
+			at, v := j.s.value(first+int32(i)), j.scale
 			if j.a != nil {
 				v = float32(v * j.a[at])
 			}
-			if j.rate > 0 && u[i] < j.rate {
-				v = 0
-			}
-			j.dst[at] = v
+			j.dst[at] = dropped(v, u)
 		}
+		return
+	}
+	dst, a := j.dst[first:][:len(u)], j.a[first:][:len(u)]
+	for i, u := range u {
+		dst[i] = dropped(float32(j.scale*a[i]), u)
 	}
 }
 

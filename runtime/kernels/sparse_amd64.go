@@ -49,6 +49,11 @@ func sddmmHeadAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, p [
 //go:noescape
 func sddmmHeadPermAVX2(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, ld int, heads int, r0 int, r1 int, ahead int)
 
+// scatterAVX2 adds a row times each value to the rows that columns name (see scatterGo).
+//
+//go:noescape
+func scatterAVX2(dst []float32, col []int32, vals []float32, h []float32, f int)
+
 // spmmOnesAVX512 computes rows r0 to r1 of a sparse product (see spmmGo).
 //
 //go:noescape
@@ -93,3 +98,8 @@ func sddmmHeadAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, p
 //
 //go:noescape
 func sddmmHeadPermAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, p []float32, q []float32, f int, ld int, heads int, r0 int, r1 int, ahead int)
+
+// scatterAVX512 adds a row times each value to the rows that columns name (see scatterGo).
+//
+//go:noescape
+func scatterAVX512(dst []float32, col []int32, vals []float32, h []float32, f int)

@@ -3177,6 +3177,185 @@ rows252:
 	VZEROUPPER
 	RET
 
+// func scatterAVX2(dst []float32, col []int32, vals []float32, h []float32, f int)
+// Requires: AVX, FMA3
+TEXT ·scatterAVX2(SB), NOSPLIT, $0-104
+	MOVQ    dst_base+0(FP), AX
+	MOVQ    col_base+24(FP), CX
+	MOVQ    vals_base+48(FP), DX
+	MOVQ    h_base+72(FP), BX
+	MOVQ    col_len+32(FP), SI
+	MOVQ    f+96(FP), DI
+	MOVQ    f+96(FP), R8
+	MOVQ    f+96(FP), R9
+	ANDQ    $0x07, R9
+	LEAQ    first_lanes<>+32(SB), R10
+	NEGQ    R9
+	VMOVDQU (R10)(R9*4), Y0
+	SHLQ    $0x02, R8
+	XORQ    R9, R9
+
+block266:
+	CMPQ    DI, $0x00000040
+	JL      next267
+	VMOVUPS (BX)(R9*1), Y1
+	VMOVUPS 32(BX)(R9*1), Y2
+	VMOVUPS 64(BX)(R9*1), Y3
+	VMOVUPS 96(BX)(R9*1), Y4
+	VMOVUPS 128(BX)(R9*1), Y5
+	VMOVUPS 160(BX)(R9*1), Y6
+	VMOVUPS 192(BX)(R9*1), Y7
+	VMOVUPS 224(BX)(R9*1), Y8
+	XORQ    R10, R10
+
+entry268:
+	CMPQ         R10, SI
+	JGE          entries269
+	MOVLQSX      (CX)(R10*4), R11
+	IMULQ        R8, R11
+	ADDQ         AX, R11
+	VBROADCASTSS (DX)(R10*4), Y9
+	VMOVUPS      (R11)(R9*1), Y10
+	VFMADD231PS  Y1, Y9, Y10
+	VMOVUPS      Y10, (R11)(R9*1)
+	VMOVUPS      32(R11)(R9*1), Y10
+	VFMADD231PS  Y2, Y9, Y10
+	VMOVUPS      Y10, 32(R11)(R9*1)
+	VMOVUPS      64(R11)(R9*1), Y10
+	VFMADD231PS  Y3, Y9, Y10
+	VMOVUPS      Y10, 64(R11)(R9*1)
+	VMOVUPS      96(R11)(R9*1), Y10
+	VFMADD231PS  Y4, Y9, Y10
+	VMOVUPS      Y10, 96(R11)(R9*1)
+	VMOVUPS      128(R11)(R9*1), Y10
+	VFMADD231PS  Y5, Y9, Y10
+	VMOVUPS      Y10, 128(R11)(R9*1)
+	VMOVUPS      160(R11)(R9*1), Y10
+	VFMADD231PS  Y6, Y9, Y10
+	VMOVUPS      Y10, 160(R11)(R9*1)
+	VMOVUPS      192(R11)(R9*1), Y10
+	VFMADD231PS  Y7, Y9, Y10
+	VMOVUPS      Y10, 192(R11)(R9*1)
+	VMOVUPS      224(R11)(R9*1), Y10
+	VFMADD231PS  Y8, Y9, Y10
+	VMOVUPS      Y10, 224(R11)(R9*1)
+	INCQ         R10
+	JMP          entry268
+
+entries269:
+	ADDQ $0x00000100, R9
+	SUBQ $0x00000040, DI
+	JMP  block266
+
+next267:
+	CMPQ    DI, $0x00000020
+	JL      next271
+	VMOVUPS (BX)(R9*1), Y1
+	VMOVUPS 32(BX)(R9*1), Y2
+	VMOVUPS 64(BX)(R9*1), Y3
+	VMOVUPS 96(BX)(R9*1), Y4
+	XORQ    R10, R10
+
+entry272:
+	CMPQ         R10, SI
+	JGE          entries273
+	MOVLQSX      (CX)(R10*4), R11
+	IMULQ        R8, R11
+	ADDQ         AX, R11
+	VBROADCASTSS (DX)(R10*4), Y5
+	VMOVUPS      (R11)(R9*1), Y6
+	VFMADD231PS  Y1, Y5, Y6
+	VMOVUPS      Y6, (R11)(R9*1)
+	VMOVUPS      32(R11)(R9*1), Y6
+	VFMADD231PS  Y2, Y5, Y6
+	VMOVUPS      Y6, 32(R11)(R9*1)
+	VMOVUPS      64(R11)(R9*1), Y6
+	VFMADD231PS  Y3, Y5, Y6
+	VMOVUPS      Y6, 64(R11)(R9*1)
+	VMOVUPS      96(R11)(R9*1), Y6
+	VFMADD231PS  Y4, Y5, Y6
+	VMOVUPS      Y6, 96(R11)(R9*1)
+	INCQ         R10
+	JMP          entry272
+
+entries273:
+	ADDQ $0x00000080, R9
+	SUBQ $0x00000020, DI
+
+next271:
+	CMPQ    DI, $0x00000010
+	JL      next275
+	VMOVUPS (BX)(R9*1), Y1
+	VMOVUPS 32(BX)(R9*1), Y2
+	XORQ    R10, R10
+
+entry276:
+	CMPQ         R10, SI
+	JGE          entries277
+	MOVLQSX      (CX)(R10*4), R11
+	IMULQ        R8, R11
+	ADDQ         AX, R11
+	VBROADCASTSS (DX)(R10*4), Y3
+	VMOVUPS      (R11)(R9*1), Y4
+	VFMADD231PS  Y1, Y3, Y4
+	VMOVUPS      Y4, (R11)(R9*1)
+	VMOVUPS      32(R11)(R9*1), Y4
+	VFMADD231PS  Y2, Y3, Y4
+	VMOVUPS      Y4, 32(R11)(R9*1)
+	INCQ         R10
+	JMP          entry276
+
+entries277:
+	ADDQ $0x00000040, R9
+	SUBQ $0x00000010, DI
+
+next275:
+	CMPQ    DI, $0x00000008
+	JL      next279
+	VMOVUPS (BX)(R9*1), Y1
+	XORQ    R10, R10
+
+entry280:
+	CMPQ         R10, SI
+	JGE          entries281
+	MOVLQSX      (CX)(R10*4), R11
+	IMULQ        R8, R11
+	ADDQ         AX, R11
+	VBROADCASTSS (DX)(R10*4), Y2
+	VMOVUPS      (R11)(R9*1), Y3
+	VFMADD231PS  Y1, Y2, Y3
+	VMOVUPS      Y3, (R11)(R9*1)
+	INCQ         R10
+	JMP          entry280
+
+entries281:
+	ADDQ $0x00000020, R9
+	SUBQ $0x00000008, DI
+
+next279:
+	TESTQ      DI, DI
+	JZ         full282
+	VMASKMOVPS (BX)(R9*1), Y0, Y1
+	XORQ       BX, BX
+
+entry283:
+	CMPQ         BX, SI
+	JGE          entries284
+	MOVLQSX      (CX)(BX*4), DI
+	IMULQ        R8, DI
+	ADDQ         AX, DI
+	VBROADCASTSS (DX)(BX*4), Y2
+	VMASKMOVPS   (DI)(R9*1), Y0, Y3
+	VFMADD231PS  Y1, Y2, Y3
+	VMASKMOVPS   Y3, Y0, (DI)(R9*1)
+	INCQ         BX
+	JMP          entry283
+
+entries284:
+full282:
+	VZEROUPPER
+	RET
+
 // func spmmOnesAVX512(dst []float32, rowPtr []int32, col []int32, perm []int32, vals []float32, diag []float32, h []float32, f int, r0 int, r1 int, add int, ahead int)
 // Requires: AVX, AVX512F, CMOV, MMX+
 TEXT ·spmmOnesAVX512(SB), NOSPLIT, $0-208
@@ -3196,15 +3375,15 @@ TEXT ·spmmOnesAVX512(SB), NOSPLIT, $0-208
 	LEAQ  first_lanes_masks<>+0(SB), R8
 	KMOVW (R8)(DI*2), K1
 
-row266:
+row285:
 	CMPQ AX, SI
-	JGE  rows267
+	JGE  rows286
 	MOVQ f+168(FP), DI
 	XORQ R8, R8
 
-block268:
+block287:
 	CMPQ    DI, $0x00000080
-	JL      next269
+	JL      next288
 	VPXORD  Z0, Z0, Z0
 	VPXORD  Z1, Z1, Z1
 	VPXORD  Z2, Z2, Z2
@@ -3214,7 +3393,7 @@ block268:
 	VPXORD  Z6, Z6, Z6
 	VPXORD  Z7, Z7, Z7
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh270
+	JEQ     fresh289
 	VMOVUPS (DX)(R8*1), Z0
 	VMOVUPS 64(DX)(R8*1), Z1
 	VMOVUPS 128(DX)(R8*1), Z2
@@ -3224,12 +3403,12 @@ block268:
 	VMOVUPS 384(DX)(R8*1), Z6
 	VMOVUPS 448(DX)(R8*1), Z7
 
-fresh270:
+fresh289:
 	MOVQ         AX, R10
 	SUBQ         rowPtr_base+24(FP), R10
 	SHRQ         $0x02, R10
 	CMPQ         R10, diag_len+128(FP)
-	JGE          bare271
+	JGE          bare290
 	MOVQ         diag_base+120(FP), R9
 	VBROADCASTSS (R9)(R10*4), Z8
 	IMULQ        BX, R10
@@ -3243,14 +3422,14 @@ fresh270:
 	VFMADD231PS  384(R10)(R8*1), Z8, Z6
 	VFMADD231PS  448(R10)(R8*1), Z8, Z7
 
-bare271:
+bare290:
 	MOVLQSX (AX), R9
 	CMPL    R9, 4(AX)
-	JGE     entries272
+	JGE     entries291
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near273
+	JEQ     near292
 
-entry274:
+entry293:
 	MOVLQSX    (CX)(R9*4), R10
 	IMULQ      BX, R10
 	ADDQ       h_base+144(FP), R10
@@ -3279,11 +3458,11 @@ entry274:
 	VADDPS     448(R10)(R8*1), Z7, Z7
 	INCQ       R9
 	CMPL       R9, 4(AX)
-	JL         entry274
-	JMP        entries272
+	JL         entry293
+	JMP        entries291
 
-near273:
-entry275:
+near292:
+entry294:
 	MOVLQSX (CX)(R9*4), R10
 	IMULQ   BX, R10
 	ADDQ    h_base+144(FP), R10
@@ -3297,9 +3476,9 @@ entry275:
 	VADDPS  448(R10)(R8*1), Z7, Z7
 	INCQ    R9
 	CMPL    R9, 4(AX)
-	JL      entry275
+	JL      entry294
 
-entries272:
+entries291:
 	VMOVUPS Z0, (DX)(R8*1)
 	VMOVUPS Z1, 64(DX)(R8*1)
 	VMOVUPS Z2, 128(DX)(R8*1)
@@ -3310,28 +3489,28 @@ entries272:
 	VMOVUPS Z7, 448(DX)(R8*1)
 	ADDQ    $0x00000200, R8
 	SUBQ    $0x00000080, DI
-	JMP     block268
+	JMP     block287
 
-next269:
+next288:
 	CMPQ    DI, $0x00000040
-	JL      next277
+	JL      next296
 	VPXORD  Z9, Z9, Z9
 	VPXORD  Z10, Z10, Z10
 	VPXORD  Z11, Z11, Z11
 	VPXORD  Z12, Z12, Z12
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh278
+	JEQ     fresh297
 	VMOVUPS (DX)(R8*1), Z9
 	VMOVUPS 64(DX)(R8*1), Z10
 	VMOVUPS 128(DX)(R8*1), Z11
 	VMOVUPS 192(DX)(R8*1), Z12
 
-fresh278:
+fresh297:
 	MOVQ         AX, R10
 	SUBQ         rowPtr_base+24(FP), R10
 	SHRQ         $0x02, R10
 	CMPQ         R10, diag_len+128(FP)
-	JGE          bare279
+	JGE          bare298
 	MOVQ         diag_base+120(FP), R9
 	VBROADCASTSS (R9)(R10*4), Z8
 	IMULQ        BX, R10
@@ -3341,14 +3520,14 @@ fresh278:
 	VFMADD231PS  128(R10)(R8*1), Z8, Z11
 	VFMADD231PS  192(R10)(R8*1), Z8, Z12
 
-bare279:
+bare298:
 	MOVLQSX (AX), R9
 	CMPL    R9, 4(AX)
-	JGE     entries280
+	JGE     entries299
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near281
+	JEQ     near300
 
-entry282:
+entry301:
 	MOVLQSX    (CX)(R9*4), R10
 	IMULQ      BX, R10
 	ADDQ       h_base+144(FP), R10
@@ -3369,11 +3548,11 @@ entry282:
 	VADDPS     192(R10)(R8*1), Z12, Z12
 	INCQ       R9
 	CMPL       R9, 4(AX)
-	JL         entry282
-	JMP        entries280
+	JL         entry301
+	JMP        entries299
 
-near281:
-entry283:
+near300:
+entry302:
 	MOVLQSX (CX)(R9*4), R10
 	IMULQ   BX, R10
 	ADDQ    h_base+144(FP), R10
@@ -3383,9 +3562,9 @@ entry283:
 	VADDPS  192(R10)(R8*1), Z12, Z12
 	INCQ    R9
 	CMPL    R9, 4(AX)
-	JL      entry283
+	JL      entry302
 
-entries280:
+entries299:
 	VMOVUPS Z9, (DX)(R8*1)
 	VMOVUPS Z10, 64(DX)(R8*1)
 	VMOVUPS Z11, 128(DX)(R8*1)
@@ -3393,22 +3572,22 @@ entries280:
 	ADDQ    $0x00000100, R8
 	SUBQ    $0x00000040, DI
 
-next277:
+next296:
 	CMPQ    DI, $0x00000020
-	JL      next285
+	JL      next304
 	VPXORD  Z13, Z13, Z13
 	VPXORD  Z14, Z14, Z14
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh286
+	JEQ     fresh305
 	VMOVUPS (DX)(R8*1), Z13
 	VMOVUPS 64(DX)(R8*1), Z14
 
-fresh286:
+fresh305:
 	MOVQ         AX, R10
 	SUBQ         rowPtr_base+24(FP), R10
 	SHRQ         $0x02, R10
 	CMPQ         R10, diag_len+128(FP)
-	JGE          bare287
+	JGE          bare306
 	MOVQ         diag_base+120(FP), R9
 	VBROADCASTSS (R9)(R10*4), Z8
 	IMULQ        BX, R10
@@ -3416,14 +3595,14 @@ fresh286:
 	VFMADD231PS  (R10)(R8*1), Z8, Z13
 	VFMADD231PS  64(R10)(R8*1), Z8, Z14
 
-bare287:
+bare306:
 	MOVLQSX (AX), R9
 	CMPL    R9, 4(AX)
-	JGE     entries288
+	JGE     entries307
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near289
+	JEQ     near308
 
-entry290:
+entry309:
 	MOVLQSX    (CX)(R9*4), R10
 	IMULQ      BX, R10
 	ADDQ       h_base+144(FP), R10
@@ -3440,11 +3619,11 @@ entry290:
 	VADDPS     64(R10)(R8*1), Z14, Z14
 	INCQ       R9
 	CMPL       R9, 4(AX)
-	JL         entry290
-	JMP        entries288
+	JL         entry309
+	JMP        entries307
 
-near289:
-entry291:
+near308:
+entry310:
 	MOVLQSX (CX)(R9*4), R10
 	IMULQ   BX, R10
 	ADDQ    h_base+144(FP), R10
@@ -3452,42 +3631,42 @@ entry291:
 	VADDPS  64(R10)(R8*1), Z14, Z14
 	INCQ    R9
 	CMPL    R9, 4(AX)
-	JL      entry291
+	JL      entry310
 
-entries288:
+entries307:
 	VMOVUPS Z13, (DX)(R8*1)
 	VMOVUPS Z14, 64(DX)(R8*1)
 	ADDQ    $0x00000080, R8
 	SUBQ    $0x00000020, DI
 
-next285:
+next304:
 	CMPQ    DI, $0x00000010
-	JL      next293
+	JL      next312
 	VPXORD  Z15, Z15, Z15
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh294
+	JEQ     fresh313
 	VMOVUPS (DX)(R8*1), Z15
 
-fresh294:
+fresh313:
 	MOVQ         AX, R10
 	SUBQ         rowPtr_base+24(FP), R10
 	SHRQ         $0x02, R10
 	CMPQ         R10, diag_len+128(FP)
-	JGE          bare295
+	JGE          bare314
 	MOVQ         diag_base+120(FP), R9
 	VBROADCASTSS (R9)(R10*4), Z8
 	IMULQ        BX, R10
 	ADDQ         h_base+144(FP), R10
 	VFMADD231PS  (R10)(R8*1), Z8, Z15
 
-bare295:
+bare314:
 	MOVLQSX (AX), R9
 	CMPL    R9, 4(AX)
-	JGE     entries296
+	JGE     entries315
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near297
+	JEQ     near316
 
-entry298:
+entry317:
 	MOVLQSX    (CX)(R9*4), R10
 	IMULQ      BX, R10
 	ADDQ       h_base+144(FP), R10
@@ -3502,39 +3681,39 @@ entry298:
 	VADDPS     (R10)(R8*1), Z15, Z15
 	INCQ       R9
 	CMPL       R9, 4(AX)
-	JL         entry298
-	JMP        entries296
+	JL         entry317
+	JMP        entries315
 
-near297:
-entry299:
+near316:
+entry318:
 	MOVLQSX (CX)(R9*4), R10
 	IMULQ   BX, R10
 	ADDQ    h_base+144(FP), R10
 	VADDPS  (R10)(R8*1), Z15, Z15
 	INCQ    R9
 	CMPL    R9, 4(AX)
-	JL      entry299
+	JL      entry318
 
-entries296:
+entries315:
 	VMOVUPS Z15, (DX)(R8*1)
 	ADDQ    $0x00000040, R8
 	SUBQ    $0x00000010, DI
 
-next293:
+next312:
 	TESTQ     DI, DI
-	JZ        full300
+	JZ        full319
 	VPXORD    Z16, Z16, Z16
 	CMPQ      add+192(FP), $0x00
-	JEQ       fresh301
+	JEQ       fresh320
 	VMOVUPS.Z (DX)(R8*1), K1, Z8
 	VMOVAPS   Z8, Z16
 
-fresh301:
+fresh320:
 	MOVQ         AX, R9
 	SUBQ         rowPtr_base+24(FP), R9
 	SHRQ         $0x02, R9
 	CMPQ         R9, diag_len+128(FP)
-	JGE          bare302
+	JGE          bare321
 	MOVQ         diag_base+120(FP), DI
 	VBROADCASTSS (DI)(R9*4), Z8
 	IMULQ        BX, R9
@@ -3542,14 +3721,14 @@ fresh301:
 	VMOVUPS.Z    (R9)(R8*1), K1, Z17
 	VFMADD231PS  Z17, Z8, Z16
 
-bare302:
+bare321:
 	MOVLQSX (AX), DI
 	CMPL    DI, 4(AX)
-	JGE     entries303
+	JGE     entries322
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near304
+	JEQ     near323
 
-entry305:
+entry324:
 	MOVLQSX    (CX)(DI*4), R9
 	IMULQ      BX, R9
 	ADDQ       h_base+144(FP), R9
@@ -3565,11 +3744,11 @@ entry305:
 	VADDPS     Z8, Z16, Z16
 	INCQ       DI
 	CMPL       DI, 4(AX)
-	JL         entry305
-	JMP        entries303
+	JL         entry324
+	JMP        entries322
 
-near304:
-entry306:
+near323:
+entry325:
 	MOVLQSX   (CX)(DI*4), R9
 	IMULQ     BX, R9
 	ADDQ      h_base+144(FP), R9
@@ -3577,17 +3756,17 @@ entry306:
 	VADDPS    Z8, Z16, Z16
 	INCQ      DI
 	CMPL      DI, 4(AX)
-	JL        entry306
+	JL        entry325
 
-entries303:
+entries322:
 	VMOVUPS Z16, K1, (DX)(R8*1)
 
-full300:
+full319:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
-	JMP  row266
+	JMP  row285
 
-rows267:
+rows286:
 	VZEROUPPER
 	RET
 
@@ -3629,15 +3808,15 @@ TEXT ·spmmValsAVX512(SB), NOSPLIT, $0-208
 	LEAQ  first_lanes_masks<>+0(SB), R9
 	KMOVW (R9)(R8*2), K1
 
-row307:
+row326:
 	CMPQ AX, SI
-	JGE  rows308
+	JGE  rows327
 	MOVQ f+168(FP), R8
 	XORQ R9, R9
 
-block309:
+block328:
 	CMPQ    R8, $0x00000080
-	JL      next310
+	JL      next329
 	VPXORD  Z0, Z0, Z0
 	VPXORD  Z1, Z1, Z1
 	VPXORD  Z2, Z2, Z2
@@ -3647,7 +3826,7 @@ block309:
 	VPXORD  Z6, Z6, Z6
 	VPXORD  Z7, Z7, Z7
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh311
+	JEQ     fresh330
 	VMOVUPS (DX)(R9*1), Z0
 	VMOVUPS 64(DX)(R9*1), Z1
 	VMOVUPS 128(DX)(R9*1), Z2
@@ -3657,12 +3836,12 @@ block309:
 	VMOVUPS 384(DX)(R9*1), Z6
 	VMOVUPS 448(DX)(R9*1), Z7
 
-fresh311:
+fresh330:
 	MOVQ         AX, R11
 	SUBQ         rowPtr_base+24(FP), R11
 	SHRQ         $0x02, R11
 	CMPQ         R11, diag_len+128(FP)
-	JGE          bare312
+	JGE          bare331
 	MOVQ         diag_base+120(FP), R10
 	VBROADCASTSS (R10)(R11*4), Z8
 	IMULQ        BX, R11
@@ -3676,14 +3855,14 @@ fresh311:
 	VFMADD231PS  384(R11)(R9*1), Z8, Z6
 	VFMADD231PS  448(R11)(R9*1), Z8, Z7
 
-bare312:
+bare331:
 	MOVLQSX (AX), R10
 	CMPL    R10, 4(AX)
-	JGE     entries313
+	JGE     entries332
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near314
+	JEQ     near333
 
-entry315:
+entry334:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -3713,11 +3892,11 @@ entry315:
 	VFMADD231PS  448(R11)(R9*1), Z8, Z7
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry315
-	JMP          entries313
+	JL           entry334
+	JMP          entries332
 
-near314:
-entry316:
+near333:
+entry335:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -3732,9 +3911,9 @@ entry316:
 	VFMADD231PS  448(R11)(R9*1), Z8, Z7
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry316
+	JL           entry335
 
-entries313:
+entries332:
 	VMOVUPS Z0, (DX)(R9*1)
 	VMOVUPS Z1, 64(DX)(R9*1)
 	VMOVUPS Z2, 128(DX)(R9*1)
@@ -3745,28 +3924,28 @@ entries313:
 	VMOVUPS Z7, 448(DX)(R9*1)
 	ADDQ    $0x00000200, R9
 	SUBQ    $0x00000080, R8
-	JMP     block309
+	JMP     block328
 
-next310:
+next329:
 	CMPQ    R8, $0x00000040
-	JL      next318
+	JL      next337
 	VPXORD  Z9, Z9, Z9
 	VPXORD  Z10, Z10, Z10
 	VPXORD  Z11, Z11, Z11
 	VPXORD  Z12, Z12, Z12
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh319
+	JEQ     fresh338
 	VMOVUPS (DX)(R9*1), Z9
 	VMOVUPS 64(DX)(R9*1), Z10
 	VMOVUPS 128(DX)(R9*1), Z11
 	VMOVUPS 192(DX)(R9*1), Z12
 
-fresh319:
+fresh338:
 	MOVQ         AX, R11
 	SUBQ         rowPtr_base+24(FP), R11
 	SHRQ         $0x02, R11
 	CMPQ         R11, diag_len+128(FP)
-	JGE          bare320
+	JGE          bare339
 	MOVQ         diag_base+120(FP), R10
 	VBROADCASTSS (R10)(R11*4), Z8
 	IMULQ        BX, R11
@@ -3776,14 +3955,14 @@ fresh319:
 	VFMADD231PS  128(R11)(R9*1), Z8, Z11
 	VFMADD231PS  192(R11)(R9*1), Z8, Z12
 
-bare320:
+bare339:
 	MOVLQSX (AX), R10
 	CMPL    R10, 4(AX)
-	JGE     entries321
+	JGE     entries340
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near322
+	JEQ     near341
 
-entry323:
+entry342:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -3805,11 +3984,11 @@ entry323:
 	VFMADD231PS  192(R11)(R9*1), Z8, Z12
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry323
-	JMP          entries321
+	JL           entry342
+	JMP          entries340
 
-near322:
-entry324:
+near341:
+entry343:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -3820,9 +3999,9 @@ entry324:
 	VFMADD231PS  192(R11)(R9*1), Z8, Z12
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry324
+	JL           entry343
 
-entries321:
+entries340:
 	VMOVUPS Z9, (DX)(R9*1)
 	VMOVUPS Z10, 64(DX)(R9*1)
 	VMOVUPS Z11, 128(DX)(R9*1)
@@ -3830,22 +4009,22 @@ entries321:
 	ADDQ    $0x00000100, R9
 	SUBQ    $0x00000040, R8
 
-next318:
+next337:
 	CMPQ    R8, $0x00000020
-	JL      next326
+	JL      next345
 	VPXORD  Z13, Z13, Z13
 	VPXORD  Z14, Z14, Z14
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh327
+	JEQ     fresh346
 	VMOVUPS (DX)(R9*1), Z13
 	VMOVUPS 64(DX)(R9*1), Z14
 
-fresh327:
+fresh346:
 	MOVQ         AX, R11
 	SUBQ         rowPtr_base+24(FP), R11
 	SHRQ         $0x02, R11
 	CMPQ         R11, diag_len+128(FP)
-	JGE          bare328
+	JGE          bare347
 	MOVQ         diag_base+120(FP), R10
 	VBROADCASTSS (R10)(R11*4), Z8
 	IMULQ        BX, R11
@@ -3853,14 +4032,14 @@ fresh327:
 	VFMADD231PS  (R11)(R9*1), Z8, Z13
 	VFMADD231PS  64(R11)(R9*1), Z8, Z14
 
-bare328:
+bare347:
 	MOVLQSX (AX), R10
 	CMPL    R10, 4(AX)
-	JGE     entries329
+	JGE     entries348
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near330
+	JEQ     near349
 
-entry331:
+entry350:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -3878,11 +4057,11 @@ entry331:
 	VFMADD231PS  64(R11)(R9*1), Z8, Z14
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry331
-	JMP          entries329
+	JL           entry350
+	JMP          entries348
 
-near330:
-entry332:
+near349:
+entry351:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -3891,42 +4070,42 @@ entry332:
 	VFMADD231PS  64(R11)(R9*1), Z8, Z14
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry332
+	JL           entry351
 
-entries329:
+entries348:
 	VMOVUPS Z13, (DX)(R9*1)
 	VMOVUPS Z14, 64(DX)(R9*1)
 	ADDQ    $0x00000080, R9
 	SUBQ    $0x00000020, R8
 
-next326:
+next345:
 	CMPQ    R8, $0x00000010
-	JL      next334
+	JL      next353
 	VPXORD  Z15, Z15, Z15
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh335
+	JEQ     fresh354
 	VMOVUPS (DX)(R9*1), Z15
 
-fresh335:
+fresh354:
 	MOVQ         AX, R11
 	SUBQ         rowPtr_base+24(FP), R11
 	SHRQ         $0x02, R11
 	CMPQ         R11, diag_len+128(FP)
-	JGE          bare336
+	JGE          bare355
 	MOVQ         diag_base+120(FP), R10
 	VBROADCASTSS (R10)(R11*4), Z8
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
 	VFMADD231PS  (R11)(R9*1), Z8, Z15
 
-bare336:
+bare355:
 	MOVLQSX (AX), R10
 	CMPL    R10, 4(AX)
-	JGE     entries337
+	JGE     entries356
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near338
+	JEQ     near357
 
-entry339:
+entry358:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -3942,11 +4121,11 @@ entry339:
 	VFMADD231PS  (R11)(R9*1), Z8, Z15
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry339
-	JMP          entries337
+	JL           entry358
+	JMP          entries356
 
-near338:
-entry340:
+near357:
+entry359:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -3954,28 +4133,28 @@ entry340:
 	VFMADD231PS  (R11)(R9*1), Z8, Z15
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry340
+	JL           entry359
 
-entries337:
+entries356:
 	VMOVUPS Z15, (DX)(R9*1)
 	ADDQ    $0x00000040, R9
 	SUBQ    $0x00000010, R8
 
-next334:
+next353:
 	TESTQ     R8, R8
-	JZ        full341
+	JZ        full360
 	VPXORD    Z16, Z16, Z16
 	CMPQ      add+192(FP), $0x00
-	JEQ       fresh342
+	JEQ       fresh361
 	VMOVUPS.Z (DX)(R9*1), K1, Z8
 	VMOVAPS   Z8, Z16
 
-fresh342:
+fresh361:
 	MOVQ         AX, R10
 	SUBQ         rowPtr_base+24(FP), R10
 	SHRQ         $0x02, R10
 	CMPQ         R10, diag_len+128(FP)
-	JGE          bare343
+	JGE          bare362
 	MOVQ         diag_base+120(FP), R8
 	VBROADCASTSS (R8)(R10*4), Z8
 	IMULQ        BX, R10
@@ -3983,14 +4162,14 @@ fresh342:
 	VMOVUPS.Z    (R10)(R9*1), K1, Z17
 	VFMADD231PS  Z17, Z8, Z16
 
-bare343:
+bare362:
 	MOVLQSX (AX), R8
 	CMPL    R8, 4(AX)
-	JGE     entries344
+	JGE     entries363
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near345
+	JEQ     near364
 
-entry346:
+entry365:
 	MOVLQSX      (CX)(R8*4), R10
 	IMULQ        BX, R10
 	ADDQ         h_base+144(FP), R10
@@ -4007,11 +4186,11 @@ entry346:
 	VFMADD231PS  Z17, Z8, Z16
 	INCQ         R8
 	CMPL         R8, 4(AX)
-	JL           entry346
-	JMP          entries344
+	JL           entry365
+	JMP          entries363
 
-near345:
-entry347:
+near364:
+entry366:
 	MOVLQSX      (CX)(R8*4), R10
 	IMULQ        BX, R10
 	ADDQ         h_base+144(FP), R10
@@ -4020,17 +4199,17 @@ entry347:
 	VFMADD231PS  Z17, Z8, Z16
 	INCQ         R8
 	CMPL         R8, 4(AX)
-	JL           entry347
+	JL           entry366
 
-entries344:
+entries363:
 	VMOVUPS Z16, K1, (DX)(R9*1)
 
-full341:
+full360:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
-	JMP  row307
+	JMP  row326
 
-rows308:
+rows327:
 	VZEROUPPER
 	RET
 
@@ -4055,15 +4234,15 @@ TEXT ·spmmPermAVX512(SB), NOSPLIT, $0-208
 	LEAQ  first_lanes_masks<>+0(SB), R10
 	KMOVW (R10)(R9*2), K1
 
-row348:
+row367:
 	CMPQ AX, SI
-	JGE  rows349
+	JGE  rows368
 	MOVQ f+168(FP), R9
 	XORQ R10, R10
 
-block350:
+block369:
 	CMPQ    R9, $0x00000080
-	JL      next351
+	JL      next370
 	VPXORD  Z0, Z0, Z0
 	VPXORD  Z1, Z1, Z1
 	VPXORD  Z2, Z2, Z2
@@ -4073,7 +4252,7 @@ block350:
 	VPXORD  Z6, Z6, Z6
 	VPXORD  Z7, Z7, Z7
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh352
+	JEQ     fresh371
 	VMOVUPS (DX)(R10*1), Z0
 	VMOVUPS 64(DX)(R10*1), Z1
 	VMOVUPS 128(DX)(R10*1), Z2
@@ -4083,12 +4262,12 @@ block350:
 	VMOVUPS 384(DX)(R10*1), Z6
 	VMOVUPS 448(DX)(R10*1), Z7
 
-fresh352:
+fresh371:
 	MOVQ         AX, R12
 	SUBQ         rowPtr_base+24(FP), R12
 	SHRQ         $0x02, R12
 	CMPQ         R12, diag_len+128(FP)
-	JGE          bare353
+	JGE          bare372
 	MOVQ         diag_base+120(FP), R11
 	VBROADCASTSS (R11)(R12*4), Z8
 	IMULQ        BX, R12
@@ -4102,14 +4281,14 @@ fresh352:
 	VFMADD231PS  384(R12)(R10*1), Z8, Z6
 	VFMADD231PS  448(R12)(R10*1), Z8, Z7
 
-bare353:
+bare372:
 	MOVLQSX (AX), R11
 	CMPL    R11, 4(AX)
-	JGE     entries354
+	JGE     entries373
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near355
+	JEQ     near374
 
-entry356:
+entry375:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -4142,11 +4321,11 @@ entry356:
 	VFMADD231PS  448(R12)(R10*1), Z8, Z7
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry356
-	JMP          entries354
+	JL           entry375
+	JMP          entries373
 
-near355:
-entry357:
+near374:
+entry376:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -4162,9 +4341,9 @@ entry357:
 	VFMADD231PS  448(R12)(R10*1), Z8, Z7
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry357
+	JL           entry376
 
-entries354:
+entries373:
 	VMOVUPS Z0, (DX)(R10*1)
 	VMOVUPS Z1, 64(DX)(R10*1)
 	VMOVUPS Z2, 128(DX)(R10*1)
@@ -4175,28 +4354,28 @@ entries354:
 	VMOVUPS Z7, 448(DX)(R10*1)
 	ADDQ    $0x00000200, R10
 	SUBQ    $0x00000080, R9
-	JMP     block350
+	JMP     block369
 
-next351:
+next370:
 	CMPQ    R9, $0x00000040
-	JL      next359
+	JL      next378
 	VPXORD  Z9, Z9, Z9
 	VPXORD  Z10, Z10, Z10
 	VPXORD  Z11, Z11, Z11
 	VPXORD  Z12, Z12, Z12
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh360
+	JEQ     fresh379
 	VMOVUPS (DX)(R10*1), Z9
 	VMOVUPS 64(DX)(R10*1), Z10
 	VMOVUPS 128(DX)(R10*1), Z11
 	VMOVUPS 192(DX)(R10*1), Z12
 
-fresh360:
+fresh379:
 	MOVQ         AX, R12
 	SUBQ         rowPtr_base+24(FP), R12
 	SHRQ         $0x02, R12
 	CMPQ         R12, diag_len+128(FP)
-	JGE          bare361
+	JGE          bare380
 	MOVQ         diag_base+120(FP), R11
 	VBROADCASTSS (R11)(R12*4), Z8
 	IMULQ        BX, R12
@@ -4206,14 +4385,14 @@ fresh360:
 	VFMADD231PS  128(R12)(R10*1), Z8, Z11
 	VFMADD231PS  192(R12)(R10*1), Z8, Z12
 
-bare361:
+bare380:
 	MOVLQSX (AX), R11
 	CMPL    R11, 4(AX)
-	JGE     entries362
+	JGE     entries381
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near363
+	JEQ     near382
 
-entry364:
+entry383:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -4238,11 +4417,11 @@ entry364:
 	VFMADD231PS  192(R12)(R10*1), Z8, Z12
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry364
-	JMP          entries362
+	JL           entry383
+	JMP          entries381
 
-near363:
-entry365:
+near382:
+entry384:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -4254,9 +4433,9 @@ entry365:
 	VFMADD231PS  192(R12)(R10*1), Z8, Z12
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry365
+	JL           entry384
 
-entries362:
+entries381:
 	VMOVUPS Z9, (DX)(R10*1)
 	VMOVUPS Z10, 64(DX)(R10*1)
 	VMOVUPS Z11, 128(DX)(R10*1)
@@ -4264,22 +4443,22 @@ entries362:
 	ADDQ    $0x00000100, R10
 	SUBQ    $0x00000040, R9
 
-next359:
+next378:
 	CMPQ    R9, $0x00000020
-	JL      next367
+	JL      next386
 	VPXORD  Z13, Z13, Z13
 	VPXORD  Z14, Z14, Z14
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh368
+	JEQ     fresh387
 	VMOVUPS (DX)(R10*1), Z13
 	VMOVUPS 64(DX)(R10*1), Z14
 
-fresh368:
+fresh387:
 	MOVQ         AX, R12
 	SUBQ         rowPtr_base+24(FP), R12
 	SHRQ         $0x02, R12
 	CMPQ         R12, diag_len+128(FP)
-	JGE          bare369
+	JGE          bare388
 	MOVQ         diag_base+120(FP), R11
 	VBROADCASTSS (R11)(R12*4), Z8
 	IMULQ        BX, R12
@@ -4287,14 +4466,14 @@ fresh368:
 	VFMADD231PS  (R12)(R10*1), Z8, Z13
 	VFMADD231PS  64(R12)(R10*1), Z8, Z14
 
-bare369:
+bare388:
 	MOVLQSX (AX), R11
 	CMPL    R11, 4(AX)
-	JGE     entries370
+	JGE     entries389
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near371
+	JEQ     near390
 
-entry372:
+entry391:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -4315,11 +4494,11 @@ entry372:
 	VFMADD231PS  64(R12)(R10*1), Z8, Z14
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry372
-	JMP          entries370
+	JL           entry391
+	JMP          entries389
 
-near371:
-entry373:
+near390:
+entry392:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -4329,42 +4508,42 @@ entry373:
 	VFMADD231PS  64(R12)(R10*1), Z8, Z14
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry373
+	JL           entry392
 
-entries370:
+entries389:
 	VMOVUPS Z13, (DX)(R10*1)
 	VMOVUPS Z14, 64(DX)(R10*1)
 	ADDQ    $0x00000080, R10
 	SUBQ    $0x00000020, R9
 
-next367:
+next386:
 	CMPQ    R9, $0x00000010
-	JL      next375
+	JL      next394
 	VPXORD  Z15, Z15, Z15
 	CMPQ    add+192(FP), $0x00
-	JEQ     fresh376
+	JEQ     fresh395
 	VMOVUPS (DX)(R10*1), Z15
 
-fresh376:
+fresh395:
 	MOVQ         AX, R12
 	SUBQ         rowPtr_base+24(FP), R12
 	SHRQ         $0x02, R12
 	CMPQ         R12, diag_len+128(FP)
-	JGE          bare377
+	JGE          bare396
 	MOVQ         diag_base+120(FP), R11
 	VBROADCASTSS (R11)(R12*4), Z8
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
 	VFMADD231PS  (R12)(R10*1), Z8, Z15
 
-bare377:
+bare396:
 	MOVLQSX (AX), R11
 	CMPL    R11, 4(AX)
-	JGE     entries378
+	JGE     entries397
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near379
+	JEQ     near398
 
-entry380:
+entry399:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -4383,11 +4562,11 @@ entry380:
 	VFMADD231PS  (R12)(R10*1), Z8, Z15
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry380
-	JMP          entries378
+	JL           entry399
+	JMP          entries397
 
-near379:
-entry381:
+near398:
+entry400:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -4396,28 +4575,28 @@ entry381:
 	VFMADD231PS  (R12)(R10*1), Z8, Z15
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry381
+	JL           entry400
 
-entries378:
+entries397:
 	VMOVUPS Z15, (DX)(R10*1)
 	ADDQ    $0x00000040, R10
 	SUBQ    $0x00000010, R9
 
-next375:
+next394:
 	TESTQ     R9, R9
-	JZ        full382
+	JZ        full401
 	VPXORD    Z16, Z16, Z16
 	CMPQ      add+192(FP), $0x00
-	JEQ       fresh383
+	JEQ       fresh402
 	VMOVUPS.Z (DX)(R10*1), K1, Z8
 	VMOVAPS   Z8, Z16
 
-fresh383:
+fresh402:
 	MOVQ         AX, R11
 	SUBQ         rowPtr_base+24(FP), R11
 	SHRQ         $0x02, R11
 	CMPQ         R11, diag_len+128(FP)
-	JGE          bare384
+	JGE          bare403
 	MOVQ         diag_base+120(FP), R9
 	VBROADCASTSS (R9)(R11*4), Z8
 	IMULQ        BX, R11
@@ -4425,14 +4604,14 @@ fresh383:
 	VMOVUPS.Z    (R11)(R10*1), K1, Z17
 	VFMADD231PS  Z17, Z8, Z16
 
-bare384:
+bare403:
 	MOVLQSX (AX), R9
 	CMPL    R9, 4(AX)
-	JGE     entries385
+	JGE     entries404
 	CMPQ    ahead+200(FP), $0x00
-	JEQ     near386
+	JEQ     near405
 
-entry387:
+entry406:
 	MOVLQSX      (CX)(R9*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -4452,11 +4631,11 @@ entry387:
 	VFMADD231PS  Z17, Z8, Z16
 	INCQ         R9
 	CMPL         R9, 4(AX)
-	JL           entry387
-	JMP          entries385
+	JL           entry406
+	JMP          entries404
 
-near386:
-entry388:
+near405:
+entry407:
 	MOVLQSX      (CX)(R9*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -4466,17 +4645,17 @@ entry388:
 	VFMADD231PS  Z17, Z8, Z16
 	INCQ         R9
 	CMPL         R9, 4(AX)
-	JL           entry388
+	JL           entry407
 
-entries385:
+entries404:
 	VMOVUPS Z16, K1, (DX)(R10*1)
 
-full382:
+full401:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
-	JMP  row348
+	JMP  row367
 
-rows349:
+rows368:
 	VZEROUPPER
 	RET
 
@@ -4500,15 +4679,15 @@ TEXT ·spmmHeadValsAVX512(SB), NOSPLIT, $0-224
 	LEAQ  first_lanes_masks<>+0(SB), R9
 	KMOVW (R9)(R8*2), K1
 
-row389:
+row408:
 	CMPQ AX, SI
-	JGE  rows390
+	JGE  rows409
 	MOVQ f+168(FP), R8
 	XORQ R9, R9
 
-block391:
+block410:
 	CMPQ    R8, $0x00000080
-	JL      next392
+	JL      next411
 	VPXORD  Z0, Z0, Z0
 	VPXORD  Z1, Z1, Z1
 	VPXORD  Z2, Z2, Z2
@@ -4518,7 +4697,7 @@ block391:
 	VPXORD  Z6, Z6, Z6
 	VPXORD  Z7, Z7, Z7
 	CMPQ    add+208(FP), $0x00
-	JEQ     fresh393
+	JEQ     fresh412
 	VMOVUPS (DX)(R9*1), Z0
 	VMOVUPS 64(DX)(R9*1), Z1
 	VMOVUPS 128(DX)(R9*1), Z2
@@ -4528,14 +4707,14 @@ block391:
 	VMOVUPS 384(DX)(R9*1), Z6
 	VMOVUPS 448(DX)(R9*1), Z7
 
-fresh393:
+fresh412:
 	MOVQ         AX, R11
 	SUBQ         rowPtr_base+24(FP), R11
 	SHRQ         $0x02, R11
 	MOVQ         R11, R12
 	IMULQ        heads+184(FP), R12
 	CMPQ         R12, diag_len+128(FP)
-	JGE          bare394
+	JGE          bare413
 	MOVQ         diag_base+120(FP), R10
 	VBROADCASTSS (R10)(R12*4), Z8
 	IMULQ        BX, R11
@@ -4549,14 +4728,14 @@ fresh393:
 	VFMADD231PS  384(R11)(R9*1), Z8, Z6
 	VFMADD231PS  448(R11)(R9*1), Z8, Z7
 
-bare394:
+bare413:
 	MOVLQSX (AX), R10
 	CMPL    R10, 4(AX)
-	JGE     entries395
+	JGE     entries414
 	CMPQ    ahead+216(FP), $0x00
-	JEQ     near396
+	JEQ     near415
 
-entry397:
+entry416:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -4588,11 +4767,11 @@ entry397:
 	VFMADD231PS  448(R11)(R9*1), Z8, Z7
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry397
-	JMP          entries395
+	JL           entry416
+	JMP          entries414
 
-near396:
-entry398:
+near415:
+entry417:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -4609,9 +4788,9 @@ entry398:
 	VFMADD231PS  448(R11)(R9*1), Z8, Z7
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry398
+	JL           entry417
 
-entries395:
+entries414:
 	VMOVUPS Z0, (DX)(R9*1)
 	VMOVUPS Z1, 64(DX)(R9*1)
 	VMOVUPS Z2, 128(DX)(R9*1)
@@ -4622,30 +4801,30 @@ entries395:
 	VMOVUPS Z7, 448(DX)(R9*1)
 	ADDQ    $0x00000200, R9
 	SUBQ    $0x00000080, R8
-	JMP     block391
+	JMP     block410
 
-next392:
+next411:
 	CMPQ    R8, $0x00000040
-	JL      next400
+	JL      next419
 	VPXORD  Z9, Z9, Z9
 	VPXORD  Z10, Z10, Z10
 	VPXORD  Z11, Z11, Z11
 	VPXORD  Z12, Z12, Z12
 	CMPQ    add+208(FP), $0x00
-	JEQ     fresh401
+	JEQ     fresh420
 	VMOVUPS (DX)(R9*1), Z9
 	VMOVUPS 64(DX)(R9*1), Z10
 	VMOVUPS 128(DX)(R9*1), Z11
 	VMOVUPS 192(DX)(R9*1), Z12
 
-fresh401:
+fresh420:
 	MOVQ         AX, R11
 	SUBQ         rowPtr_base+24(FP), R11
 	SHRQ         $0x02, R11
 	MOVQ         R11, R12
 	IMULQ        heads+184(FP), R12
 	CMPQ         R12, diag_len+128(FP)
-	JGE          bare402
+	JGE          bare421
 	MOVQ         diag_base+120(FP), R10
 	VBROADCASTSS (R10)(R12*4), Z8
 	IMULQ        BX, R11
@@ -4655,14 +4834,14 @@ fresh401:
 	VFMADD231PS  128(R11)(R9*1), Z8, Z11
 	VFMADD231PS  192(R11)(R9*1), Z8, Z12
 
-bare402:
+bare421:
 	MOVLQSX (AX), R10
 	CMPL    R10, 4(AX)
-	JGE     entries403
+	JGE     entries422
 	CMPQ    ahead+216(FP), $0x00
-	JEQ     near404
+	JEQ     near423
 
-entry405:
+entry424:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -4686,11 +4865,11 @@ entry405:
 	VFMADD231PS  192(R11)(R9*1), Z8, Z12
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry405
-	JMP          entries403
+	JL           entry424
+	JMP          entries422
 
-near404:
-entry406:
+near423:
+entry425:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -4703,9 +4882,9 @@ entry406:
 	VFMADD231PS  192(R11)(R9*1), Z8, Z12
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry406
+	JL           entry425
 
-entries403:
+entries422:
 	VMOVUPS Z9, (DX)(R9*1)
 	VMOVUPS Z10, 64(DX)(R9*1)
 	VMOVUPS Z11, 128(DX)(R9*1)
@@ -4713,24 +4892,24 @@ entries403:
 	ADDQ    $0x00000100, R9
 	SUBQ    $0x00000040, R8
 
-next400:
+next419:
 	CMPQ    R8, $0x00000020
-	JL      next408
+	JL      next427
 	VPXORD  Z13, Z13, Z13
 	VPXORD  Z14, Z14, Z14
 	CMPQ    add+208(FP), $0x00
-	JEQ     fresh409
+	JEQ     fresh428
 	VMOVUPS (DX)(R9*1), Z13
 	VMOVUPS 64(DX)(R9*1), Z14
 
-fresh409:
+fresh428:
 	MOVQ         AX, R11
 	SUBQ         rowPtr_base+24(FP), R11
 	SHRQ         $0x02, R11
 	MOVQ         R11, R12
 	IMULQ        heads+184(FP), R12
 	CMPQ         R12, diag_len+128(FP)
-	JGE          bare410
+	JGE          bare429
 	MOVQ         diag_base+120(FP), R10
 	VBROADCASTSS (R10)(R12*4), Z8
 	IMULQ        BX, R11
@@ -4738,14 +4917,14 @@ fresh409:
 	VFMADD231PS  (R11)(R9*1), Z8, Z13
 	VFMADD231PS  64(R11)(R9*1), Z8, Z14
 
-bare410:
+bare429:
 	MOVLQSX (AX), R10
 	CMPL    R10, 4(AX)
-	JGE     entries411
+	JGE     entries430
 	CMPQ    ahead+216(FP), $0x00
-	JEQ     near412
+	JEQ     near431
 
-entry413:
+entry432:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -4765,11 +4944,11 @@ entry413:
 	VFMADD231PS  64(R11)(R9*1), Z8, Z14
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry413
-	JMP          entries411
+	JL           entry432
+	JMP          entries430
 
-near412:
-entry414:
+near431:
+entry433:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -4780,44 +4959,44 @@ entry414:
 	VFMADD231PS  64(R11)(R9*1), Z8, Z14
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry414
+	JL           entry433
 
-entries411:
+entries430:
 	VMOVUPS Z13, (DX)(R9*1)
 	VMOVUPS Z14, 64(DX)(R9*1)
 	ADDQ    $0x00000080, R9
 	SUBQ    $0x00000020, R8
 
-next408:
+next427:
 	CMPQ    R8, $0x00000010
-	JL      next416
+	JL      next435
 	VPXORD  Z15, Z15, Z15
 	CMPQ    add+208(FP), $0x00
-	JEQ     fresh417
+	JEQ     fresh436
 	VMOVUPS (DX)(R9*1), Z15
 
-fresh417:
+fresh436:
 	MOVQ         AX, R11
 	SUBQ         rowPtr_base+24(FP), R11
 	SHRQ         $0x02, R11
 	MOVQ         R11, R12
 	IMULQ        heads+184(FP), R12
 	CMPQ         R12, diag_len+128(FP)
-	JGE          bare418
+	JGE          bare437
 	MOVQ         diag_base+120(FP), R10
 	VBROADCASTSS (R10)(R12*4), Z8
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
 	VFMADD231PS  (R11)(R9*1), Z8, Z15
 
-bare418:
+bare437:
 	MOVLQSX (AX), R10
 	CMPL    R10, 4(AX)
-	JGE     entries419
+	JGE     entries438
 	CMPQ    ahead+216(FP), $0x00
-	JEQ     near420
+	JEQ     near439
 
-entry421:
+entry440:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -4835,11 +5014,11 @@ entry421:
 	VFMADD231PS  (R11)(R9*1), Z8, Z15
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry421
-	JMP          entries419
+	JL           entry440
+	JMP          entries438
 
-near420:
-entry422:
+near439:
+entry441:
 	MOVLQSX      (CX)(R10*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -4849,30 +5028,30 @@ entry422:
 	VFMADD231PS  (R11)(R9*1), Z8, Z15
 	INCQ         R10
 	CMPL         R10, 4(AX)
-	JL           entry422
+	JL           entry441
 
-entries419:
+entries438:
 	VMOVUPS Z15, (DX)(R9*1)
 	ADDQ    $0x00000040, R9
 	SUBQ    $0x00000010, R8
 
-next416:
+next435:
 	TESTQ     R8, R8
-	JZ        full423
+	JZ        full442
 	VPXORD    Z16, Z16, Z16
 	CMPQ      add+208(FP), $0x00
-	JEQ       fresh424
+	JEQ       fresh443
 	VMOVUPS.Z (DX)(R9*1), K1, Z8
 	VMOVAPS   Z8, Z16
 
-fresh424:
+fresh443:
 	MOVQ         AX, R10
 	SUBQ         rowPtr_base+24(FP), R10
 	SHRQ         $0x02, R10
 	MOVQ         R10, R11
 	IMULQ        heads+184(FP), R11
 	CMPQ         R11, diag_len+128(FP)
-	JGE          bare425
+	JGE          bare444
 	MOVQ         diag_base+120(FP), R8
 	VBROADCASTSS (R8)(R11*4), Z8
 	IMULQ        BX, R10
@@ -4880,14 +5059,14 @@ fresh424:
 	VMOVUPS.Z    (R10)(R9*1), K1, Z17
 	VFMADD231PS  Z17, Z8, Z16
 
-bare425:
+bare444:
 	MOVLQSX (AX), R8
 	CMPL    R8, 4(AX)
-	JGE     entries426
+	JGE     entries445
 	CMPQ    ahead+216(FP), $0x00
-	JEQ     near427
+	JEQ     near446
 
-entry428:
+entry447:
 	MOVLQSX      (CX)(R8*4), R10
 	IMULQ        BX, R10
 	ADDQ         h_base+144(FP), R10
@@ -4906,11 +5085,11 @@ entry428:
 	VFMADD231PS  Z17, Z8, Z16
 	INCQ         R8
 	CMPL         R8, 4(AX)
-	JL           entry428
-	JMP          entries426
+	JL           entry447
+	JMP          entries445
 
-near427:
-entry429:
+near446:
+entry448:
 	MOVLQSX      (CX)(R8*4), R10
 	IMULQ        BX, R10
 	ADDQ         h_base+144(FP), R10
@@ -4921,17 +5100,17 @@ entry429:
 	VFMADD231PS  Z17, Z8, Z16
 	INCQ         R8
 	CMPL         R8, 4(AX)
-	JL           entry429
+	JL           entry448
 
-entries426:
+entries445:
 	VMOVUPS Z16, K1, (DX)(R9*1)
 
-full423:
+full442:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
-	JMP  row389
+	JMP  row408
 
-rows390:
+rows409:
 	VZEROUPPER
 	RET
 
@@ -4956,15 +5135,15 @@ TEXT ·spmmHeadPermAVX512(SB), NOSPLIT, $0-224
 	LEAQ  first_lanes_masks<>+0(SB), R10
 	KMOVW (R10)(R9*2), K1
 
-row430:
+row449:
 	CMPQ AX, SI
-	JGE  rows431
+	JGE  rows450
 	MOVQ f+168(FP), R9
 	XORQ R10, R10
 
-block432:
+block451:
 	CMPQ    R9, $0x00000080
-	JL      next433
+	JL      next452
 	VPXORD  Z0, Z0, Z0
 	VPXORD  Z1, Z1, Z1
 	VPXORD  Z2, Z2, Z2
@@ -4974,7 +5153,7 @@ block432:
 	VPXORD  Z6, Z6, Z6
 	VPXORD  Z7, Z7, Z7
 	CMPQ    add+208(FP), $0x00
-	JEQ     fresh434
+	JEQ     fresh453
 	VMOVUPS (DX)(R10*1), Z0
 	VMOVUPS 64(DX)(R10*1), Z1
 	VMOVUPS 128(DX)(R10*1), Z2
@@ -4984,14 +5163,14 @@ block432:
 	VMOVUPS 384(DX)(R10*1), Z6
 	VMOVUPS 448(DX)(R10*1), Z7
 
-fresh434:
+fresh453:
 	MOVQ         AX, R12
 	SUBQ         rowPtr_base+24(FP), R12
 	SHRQ         $0x02, R12
 	MOVQ         R12, R13
 	IMULQ        heads+184(FP), R13
 	CMPQ         R13, diag_len+128(FP)
-	JGE          bare435
+	JGE          bare454
 	MOVQ         diag_base+120(FP), R11
 	VBROADCASTSS (R11)(R13*4), Z8
 	IMULQ        BX, R12
@@ -5005,14 +5184,14 @@ fresh434:
 	VFMADD231PS  384(R12)(R10*1), Z8, Z6
 	VFMADD231PS  448(R12)(R10*1), Z8, Z7
 
-bare435:
+bare454:
 	MOVLQSX (AX), R11
 	CMPL    R11, 4(AX)
-	JGE     entries436
+	JGE     entries455
 	CMPQ    ahead+216(FP), $0x00
-	JEQ     near437
+	JEQ     near456
 
-entry438:
+entry457:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -5047,11 +5226,11 @@ entry438:
 	VFMADD231PS  448(R12)(R10*1), Z8, Z7
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry438
-	JMP          entries436
+	JL           entry457
+	JMP          entries455
 
-near437:
-entry439:
+near456:
+entry458:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -5068,9 +5247,9 @@ entry439:
 	VFMADD231PS  448(R12)(R10*1), Z8, Z7
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry439
+	JL           entry458
 
-entries436:
+entries455:
 	VMOVUPS Z0, (DX)(R10*1)
 	VMOVUPS Z1, 64(DX)(R10*1)
 	VMOVUPS Z2, 128(DX)(R10*1)
@@ -5081,30 +5260,30 @@ entries436:
 	VMOVUPS Z7, 448(DX)(R10*1)
 	ADDQ    $0x00000200, R10
 	SUBQ    $0x00000080, R9
-	JMP     block432
+	JMP     block451
 
-next433:
+next452:
 	CMPQ    R9, $0x00000040
-	JL      next441
+	JL      next460
 	VPXORD  Z9, Z9, Z9
 	VPXORD  Z10, Z10, Z10
 	VPXORD  Z11, Z11, Z11
 	VPXORD  Z12, Z12, Z12
 	CMPQ    add+208(FP), $0x00
-	JEQ     fresh442
+	JEQ     fresh461
 	VMOVUPS (DX)(R10*1), Z9
 	VMOVUPS 64(DX)(R10*1), Z10
 	VMOVUPS 128(DX)(R10*1), Z11
 	VMOVUPS 192(DX)(R10*1), Z12
 
-fresh442:
+fresh461:
 	MOVQ         AX, R12
 	SUBQ         rowPtr_base+24(FP), R12
 	SHRQ         $0x02, R12
 	MOVQ         R12, R13
 	IMULQ        heads+184(FP), R13
 	CMPQ         R13, diag_len+128(FP)
-	JGE          bare443
+	JGE          bare462
 	MOVQ         diag_base+120(FP), R11
 	VBROADCASTSS (R11)(R13*4), Z8
 	IMULQ        BX, R12
@@ -5114,14 +5293,14 @@ fresh442:
 	VFMADD231PS  128(R12)(R10*1), Z8, Z11
 	VFMADD231PS  192(R12)(R10*1), Z8, Z12
 
-bare443:
+bare462:
 	MOVLQSX (AX), R11
 	CMPL    R11, 4(AX)
-	JGE     entries444
+	JGE     entries463
 	CMPQ    ahead+216(FP), $0x00
-	JEQ     near445
+	JEQ     near464
 
-entry446:
+entry465:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -5148,11 +5327,11 @@ entry446:
 	VFMADD231PS  192(R12)(R10*1), Z8, Z12
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry446
-	JMP          entries444
+	JL           entry465
+	JMP          entries463
 
-near445:
-entry447:
+near464:
+entry466:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -5165,9 +5344,9 @@ entry447:
 	VFMADD231PS  192(R12)(R10*1), Z8, Z12
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry447
+	JL           entry466
 
-entries444:
+entries463:
 	VMOVUPS Z9, (DX)(R10*1)
 	VMOVUPS Z10, 64(DX)(R10*1)
 	VMOVUPS Z11, 128(DX)(R10*1)
@@ -5175,24 +5354,24 @@ entries444:
 	ADDQ    $0x00000100, R10
 	SUBQ    $0x00000040, R9
 
-next441:
+next460:
 	CMPQ    R9, $0x00000020
-	JL      next449
+	JL      next468
 	VPXORD  Z13, Z13, Z13
 	VPXORD  Z14, Z14, Z14
 	CMPQ    add+208(FP), $0x00
-	JEQ     fresh450
+	JEQ     fresh469
 	VMOVUPS (DX)(R10*1), Z13
 	VMOVUPS 64(DX)(R10*1), Z14
 
-fresh450:
+fresh469:
 	MOVQ         AX, R12
 	SUBQ         rowPtr_base+24(FP), R12
 	SHRQ         $0x02, R12
 	MOVQ         R12, R13
 	IMULQ        heads+184(FP), R13
 	CMPQ         R13, diag_len+128(FP)
-	JGE          bare451
+	JGE          bare470
 	MOVQ         diag_base+120(FP), R11
 	VBROADCASTSS (R11)(R13*4), Z8
 	IMULQ        BX, R12
@@ -5200,14 +5379,14 @@ fresh450:
 	VFMADD231PS  (R12)(R10*1), Z8, Z13
 	VFMADD231PS  64(R12)(R10*1), Z8, Z14
 
-bare451:
+bare470:
 	MOVLQSX (AX), R11
 	CMPL    R11, 4(AX)
-	JGE     entries452
+	JGE     entries471
 	CMPQ    ahead+216(FP), $0x00
-	JEQ     near453
+	JEQ     near472
 
-entry454:
+entry473:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -5230,11 +5409,11 @@ entry454:
 	VFMADD231PS  64(R12)(R10*1), Z8, Z14
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry454
-	JMP          entries452
+	JL           entry473
+	JMP          entries471
 
-near453:
-entry455:
+near472:
+entry474:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -5245,44 +5424,44 @@ entry455:
 	VFMADD231PS  64(R12)(R10*1), Z8, Z14
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry455
+	JL           entry474
 
-entries452:
+entries471:
 	VMOVUPS Z13, (DX)(R10*1)
 	VMOVUPS Z14, 64(DX)(R10*1)
 	ADDQ    $0x00000080, R10
 	SUBQ    $0x00000020, R9
 
-next449:
+next468:
 	CMPQ    R9, $0x00000010
-	JL      next457
+	JL      next476
 	VPXORD  Z15, Z15, Z15
 	CMPQ    add+208(FP), $0x00
-	JEQ     fresh458
+	JEQ     fresh477
 	VMOVUPS (DX)(R10*1), Z15
 
-fresh458:
+fresh477:
 	MOVQ         AX, R12
 	SUBQ         rowPtr_base+24(FP), R12
 	SHRQ         $0x02, R12
 	MOVQ         R12, R13
 	IMULQ        heads+184(FP), R13
 	CMPQ         R13, diag_len+128(FP)
-	JGE          bare459
+	JGE          bare478
 	MOVQ         diag_base+120(FP), R11
 	VBROADCASTSS (R11)(R13*4), Z8
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
 	VFMADD231PS  (R12)(R10*1), Z8, Z15
 
-bare459:
+bare478:
 	MOVLQSX (AX), R11
 	CMPL    R11, 4(AX)
-	JGE     entries460
+	JGE     entries479
 	CMPQ    ahead+216(FP), $0x00
-	JEQ     near461
+	JEQ     near480
 
-entry462:
+entry481:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -5303,11 +5482,11 @@ entry462:
 	VFMADD231PS  (R12)(R10*1), Z8, Z15
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry462
-	JMP          entries460
+	JL           entry481
+	JMP          entries479
 
-near461:
-entry463:
+near480:
+entry482:
 	MOVLQSX      (CX)(R11*4), R12
 	IMULQ        BX, R12
 	ADDQ         h_base+144(FP), R12
@@ -5317,30 +5496,30 @@ entry463:
 	VFMADD231PS  (R12)(R10*1), Z8, Z15
 	INCQ         R11
 	CMPL         R11, 4(AX)
-	JL           entry463
+	JL           entry482
 
-entries460:
+entries479:
 	VMOVUPS Z15, (DX)(R10*1)
 	ADDQ    $0x00000040, R10
 	SUBQ    $0x00000010, R9
 
-next457:
+next476:
 	TESTQ     R9, R9
-	JZ        full464
+	JZ        full483
 	VPXORD    Z16, Z16, Z16
 	CMPQ      add+208(FP), $0x00
-	JEQ       fresh465
+	JEQ       fresh484
 	VMOVUPS.Z (DX)(R10*1), K1, Z8
 	VMOVAPS   Z8, Z16
 
-fresh465:
+fresh484:
 	MOVQ         AX, R11
 	SUBQ         rowPtr_base+24(FP), R11
 	SHRQ         $0x02, R11
 	MOVQ         R11, R12
 	IMULQ        heads+184(FP), R12
 	CMPQ         R12, diag_len+128(FP)
-	JGE          bare466
+	JGE          bare485
 	MOVQ         diag_base+120(FP), R9
 	VBROADCASTSS (R9)(R12*4), Z8
 	IMULQ        BX, R11
@@ -5348,14 +5527,14 @@ fresh465:
 	VMOVUPS.Z    (R11)(R10*1), K1, Z17
 	VFMADD231PS  Z17, Z8, Z16
 
-bare466:
+bare485:
 	MOVLQSX (AX), R9
 	CMPL    R9, 4(AX)
-	JGE     entries467
+	JGE     entries486
 	CMPQ    ahead+216(FP), $0x00
-	JEQ     near468
+	JEQ     near487
 
-entry469:
+entry488:
 	MOVLQSX      (CX)(R9*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -5377,11 +5556,11 @@ entry469:
 	VFMADD231PS  Z17, Z8, Z16
 	INCQ         R9
 	CMPL         R9, 4(AX)
-	JL           entry469
-	JMP          entries467
+	JL           entry488
+	JMP          entries486
 
-near468:
-entry470:
+near487:
+entry489:
 	MOVLQSX      (CX)(R9*4), R11
 	IMULQ        BX, R11
 	ADDQ         h_base+144(FP), R11
@@ -5392,17 +5571,17 @@ entry470:
 	VFMADD231PS  Z17, Z8, Z16
 	INCQ         R9
 	CMPL         R9, 4(AX)
-	JL           entry470
+	JL           entry489
 
-entries467:
+entries486:
 	VMOVUPS Z16, K1, (DX)(R10*1)
 
-full464:
+full483:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
-	JMP  row430
+	JMP  row449
 
-rows431:
+rows450:
 	VZEROUPPER
 	RET
 
@@ -5425,14 +5604,14 @@ TEXT ·sddmmAVX512(SB), NOSPLIT, $0-176
 	LEAQ  first_lanes_masks<>+0(SB), R8
 	KMOVW (R8)(DI*2), K1
 
-row471:
+row490:
 	CMPQ    AX, SI
-	JGE     rows472
+	JGE     rows491
 	MOVLQSX (AX), DI
 
-entry473:
+entry492:
 	CMPL       DI, 4(AX)
-	JGE        entries474
+	JGE        entries493
 	LEAQ       (DI), R8
 	MOVQ       R8, R9
 	MOVLQSX    (CX)(R9*4), R9
@@ -5460,7 +5639,7 @@ entry473:
 	IMULQ      BX, R12
 	ADDQ       q_base+120(FP), R12
 	CMPQ       ahead+168(FP), $0x00
-	JEQ        near475
+	JEQ        near494
 	LEAQ       (DI), R8
 	ADDQ       ahead+168(FP), R8
 	CMPQ       R8, col_len+56(FP)
@@ -5494,7 +5673,7 @@ entry473:
 	ADDQ       q_base+120(FP), R8
 	PREFETCHT0 (R8)
 
-near475:
+near494:
 	MOVQ   f+144(FP), R13
 	XORQ   R8, R8
 	VPXORD Z0, Z0, Z0
@@ -5502,9 +5681,9 @@ near475:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-loop479:
+loop498:
 	CMPQ        R13, $0x00000020
-	JL          done480
+	JL          done499
 	VMOVUPS     (DX)(R8*1), Z4
 	VFMADD231PS (R9)(R8*1), Z4, Z0
 	VFMADD231PS (R10)(R8*1), Z4, Z1
@@ -5517,12 +5696,12 @@ loop479:
 	VFMADD231PS 64(R12)(R8*1), Z4, Z3
 	ADDQ        $0x00000080, R8
 	SUBQ        $0x00000020, R13
-	JMP         loop479
+	JMP         loop498
 
-done480:
-loop481:
+done499:
+loop500:
 	CMPQ        R13, $0x00000010
-	JL          done482
+	JL          done501
 	VMOVUPS     (DX)(R8*1), Z4
 	VFMADD231PS (R9)(R8*1), Z4, Z0
 	VFMADD231PS (R10)(R8*1), Z4, Z1
@@ -5530,11 +5709,11 @@ loop481:
 	VFMADD231PS (R12)(R8*1), Z4, Z3
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000010, R13
-	JMP         loop481
+	JMP         loop500
 
-done482:
+done501:
 	TESTQ       R13, R13
-	JZ          full478
+	JZ          full497
 	VMOVUPS.Z   (DX)(R8*1), K1, Z4
 	VMOVUPS.Z   (R9)(R8*1), K1, Z5
 	VFMADD231PS Z5, Z4, Z0
@@ -5545,7 +5724,7 @@ done482:
 	VMOVUPS.Z   (R12)(R8*1), K1, Z5
 	VFMADD231PS Z5, Z4, Z3
 
-full478:
+full497:
 	VEXTRACTF64X4 $0x01, Z0, Y4
 	VADDPS        Y4, Y0, Y4
 	VEXTRACTF64X4 $0x01, Z1, Y5
@@ -5565,28 +5744,28 @@ full478:
 	VMOVSS        X5, (R8)(DI*4)
 	INCQ          DI
 	CMPL          DI, 4(AX)
-	JGE           entries474
+	JGE           entries493
 	VSHUFPS       $0x39, X5, X5, X5
 	VMOVSS        X5, (R8)(DI*4)
 	INCQ          DI
 	CMPL          DI, 4(AX)
-	JGE           entries474
+	JGE           entries493
 	VSHUFPS       $0x39, X5, X5, X5
 	VMOVSS        X5, (R8)(DI*4)
 	INCQ          DI
 	CMPL          DI, 4(AX)
-	JGE           entries474
+	JGE           entries493
 	VSHUFPS       $0x39, X5, X5, X5
 	VMOVSS        X5, (R8)(DI*4)
 	INCQ          DI
-	JMP           entry473
+	JMP           entry492
 
-entries474:
+entries493:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
-	JMP  row471
+	JMP  row490
 
-rows472:
+rows491:
 	VZEROUPPER
 	RET
 
@@ -5609,14 +5788,14 @@ TEXT ·sddmmPermAVX512(SB), NOSPLIT, $0-176
 	LEAQ  first_lanes_masks<>+0(SB), R8
 	KMOVW (R8)(DI*2), K1
 
-row483:
+row502:
 	CMPQ    AX, SI
-	JGE     rows484
+	JGE     rows503
 	MOVLQSX (AX), DI
 
-entry485:
+entry504:
 	CMPL       DI, 4(AX)
-	JGE        entries486
+	JGE        entries505
 	LEAQ       (DI), R8
 	MOVQ       R8, R9
 	MOVLQSX    (CX)(R9*4), R9
@@ -5644,7 +5823,7 @@ entry485:
 	IMULQ      BX, R12
 	ADDQ       q_base+120(FP), R12
 	CMPQ       ahead+168(FP), $0x00
-	JEQ        near487
+	JEQ        near506
 	LEAQ       (DI), R8
 	ADDQ       ahead+168(FP), R8
 	CMPQ       R8, col_len+56(FP)
@@ -5678,7 +5857,7 @@ entry485:
 	ADDQ       q_base+120(FP), R8
 	PREFETCHT0 (R8)
 
-near487:
+near506:
 	MOVQ   f+144(FP), R13
 	XORQ   R8, R8
 	VPXORD Z0, Z0, Z0
@@ -5686,9 +5865,9 @@ near487:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-loop491:
+loop510:
 	CMPQ        R13, $0x00000020
-	JL          done492
+	JL          done511
 	VMOVUPS     (DX)(R8*1), Z4
 	VFMADD231PS (R9)(R8*1), Z4, Z0
 	VFMADD231PS (R10)(R8*1), Z4, Z1
@@ -5701,12 +5880,12 @@ loop491:
 	VFMADD231PS 64(R12)(R8*1), Z4, Z3
 	ADDQ        $0x00000080, R8
 	SUBQ        $0x00000020, R13
-	JMP         loop491
+	JMP         loop510
 
-done492:
-loop493:
+done511:
+loop512:
 	CMPQ        R13, $0x00000010
-	JL          done494
+	JL          done513
 	VMOVUPS     (DX)(R8*1), Z4
 	VFMADD231PS (R9)(R8*1), Z4, Z0
 	VFMADD231PS (R10)(R8*1), Z4, Z1
@@ -5714,11 +5893,11 @@ loop493:
 	VFMADD231PS (R12)(R8*1), Z4, Z3
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000010, R13
-	JMP         loop493
+	JMP         loop512
 
-done494:
+done513:
 	TESTQ       R13, R13
-	JZ          full490
+	JZ          full509
 	VMOVUPS.Z   (DX)(R8*1), K1, Z4
 	VMOVUPS.Z   (R9)(R8*1), K1, Z5
 	VFMADD231PS Z5, Z4, Z0
@@ -5729,7 +5908,7 @@ done494:
 	VMOVUPS.Z   (R12)(R8*1), K1, Z5
 	VFMADD231PS Z5, Z4, Z3
 
-full490:
+full509:
 	VEXTRACTF64X4 $0x01, Z0, Y4
 	VADDPS        Y4, Y0, Y4
 	VEXTRACTF64X4 $0x01, Z1, Y5
@@ -5751,31 +5930,31 @@ full490:
 	VMOVSS        X5, (R8)(R10*4)
 	INCQ          DI
 	CMPL          DI, 4(AX)
-	JGE           entries486
+	JGE           entries505
 	VSHUFPS       $0x39, X5, X5, X5
 	MOVLQSX       (R9)(DI*4), R10
 	VMOVSS        X5, (R8)(R10*4)
 	INCQ          DI
 	CMPL          DI, 4(AX)
-	JGE           entries486
+	JGE           entries505
 	VSHUFPS       $0x39, X5, X5, X5
 	MOVLQSX       (R9)(DI*4), R10
 	VMOVSS        X5, (R8)(R10*4)
 	INCQ          DI
 	CMPL          DI, 4(AX)
-	JGE           entries486
+	JGE           entries505
 	VSHUFPS       $0x39, X5, X5, X5
 	MOVLQSX       (R9)(DI*4), R9
 	VMOVSS        X5, (R8)(R9*4)
 	INCQ          DI
-	JMP           entry485
+	JMP           entry504
 
-entries486:
+entries505:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
-	JMP  row483
+	JMP  row502
 
-rows484:
+rows503:
 	VZEROUPPER
 	RET
 
@@ -5798,14 +5977,14 @@ TEXT ·sddmmHeadAVX512(SB), NOSPLIT, $0-192
 	LEAQ  first_lanes_masks<>+0(SB), R8
 	KMOVW (R8)(DI*2), K1
 
-row495:
+row514:
 	CMPQ    AX, SI
-	JGE     rows496
+	JGE     rows515
 	MOVLQSX (AX), DI
 
-entry497:
+entry516:
 	CMPL       DI, 4(AX)
-	JGE        entries498
+	JGE        entries517
 	LEAQ       (DI), R8
 	MOVQ       R8, R9
 	MOVLQSX    (CX)(R9*4), R9
@@ -5833,7 +6012,7 @@ entry497:
 	IMULQ      BX, R12
 	ADDQ       q_base+120(FP), R12
 	CMPQ       ahead+184(FP), $0x00
-	JEQ        near499
+	JEQ        near518
 	LEAQ       (DI), R8
 	ADDQ       ahead+184(FP), R8
 	CMPQ       R8, col_len+56(FP)
@@ -5867,7 +6046,7 @@ entry497:
 	ADDQ       q_base+120(FP), R8
 	PREFETCHT0 (R8)
 
-near499:
+near518:
 	MOVQ   f+144(FP), R13
 	XORQ   R8, R8
 	VPXORD Z0, Z0, Z0
@@ -5875,9 +6054,9 @@ near499:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-loop503:
+loop522:
 	CMPQ        R13, $0x00000020
-	JL          done504
+	JL          done523
 	VMOVUPS     (DX)(R8*1), Z4
 	VFMADD231PS (R9)(R8*1), Z4, Z0
 	VFMADD231PS (R10)(R8*1), Z4, Z1
@@ -5890,12 +6069,12 @@ loop503:
 	VFMADD231PS 64(R12)(R8*1), Z4, Z3
 	ADDQ        $0x00000080, R8
 	SUBQ        $0x00000020, R13
-	JMP         loop503
+	JMP         loop522
 
-done504:
-loop505:
+done523:
+loop524:
 	CMPQ        R13, $0x00000010
-	JL          done506
+	JL          done525
 	VMOVUPS     (DX)(R8*1), Z4
 	VFMADD231PS (R9)(R8*1), Z4, Z0
 	VFMADD231PS (R10)(R8*1), Z4, Z1
@@ -5903,11 +6082,11 @@ loop505:
 	VFMADD231PS (R12)(R8*1), Z4, Z3
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000010, R13
-	JMP         loop505
+	JMP         loop524
 
-done506:
+done525:
 	TESTQ       R13, R13
-	JZ          full502
+	JZ          full521
 	VMOVUPS.Z   (DX)(R8*1), K1, Z4
 	VMOVUPS.Z   (R9)(R8*1), K1, Z5
 	VFMADD231PS Z5, Z4, Z0
@@ -5918,7 +6097,7 @@ done506:
 	VMOVUPS.Z   (R12)(R8*1), K1, Z5
 	VFMADD231PS Z5, Z4, Z3
 
-full502:
+full521:
 	VEXTRACTF64X4 $0x01, Z0, Y4
 	VADDPS        Y4, Y0, Y4
 	VEXTRACTF64X4 $0x01, Z1, Y5
@@ -5940,34 +6119,34 @@ full502:
 	VMOVSS        X5, (R8)(R9*4)
 	INCQ          DI
 	CMPL          DI, 4(AX)
-	JGE           entries498
+	JGE           entries517
 	VSHUFPS       $0x39, X5, X5, X5
 	MOVQ          DI, R9
 	IMULQ         heads+160(FP), R9
 	VMOVSS        X5, (R8)(R9*4)
 	INCQ          DI
 	CMPL          DI, 4(AX)
-	JGE           entries498
+	JGE           entries517
 	VSHUFPS       $0x39, X5, X5, X5
 	MOVQ          DI, R9
 	IMULQ         heads+160(FP), R9
 	VMOVSS        X5, (R8)(R9*4)
 	INCQ          DI
 	CMPL          DI, 4(AX)
-	JGE           entries498
+	JGE           entries517
 	VSHUFPS       $0x39, X5, X5, X5
 	MOVQ          DI, R9
 	IMULQ         heads+160(FP), R9
 	VMOVSS        X5, (R8)(R9*4)
 	INCQ          DI
-	JMP           entry497
+	JMP           entry516
 
-entries498:
+entries517:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
-	JMP  row495
+	JMP  row514
 
-rows496:
+rows515:
 	VZEROUPPER
 	RET
 
@@ -5990,14 +6169,14 @@ TEXT ·sddmmHeadPermAVX512(SB), NOSPLIT, $0-192
 	LEAQ  first_lanes_masks<>+0(SB), R8
 	KMOVW (R8)(DI*2), K1
 
-row507:
+row526:
 	CMPQ    AX, SI
-	JGE     rows508
+	JGE     rows527
 	MOVLQSX (AX), DI
 
-entry509:
+entry528:
 	CMPL       DI, 4(AX)
-	JGE        entries510
+	JGE        entries529
 	LEAQ       (DI), R8
 	MOVQ       R8, R9
 	MOVLQSX    (CX)(R9*4), R9
@@ -6025,7 +6204,7 @@ entry509:
 	IMULQ      BX, R12
 	ADDQ       q_base+120(FP), R12
 	CMPQ       ahead+184(FP), $0x00
-	JEQ        near511
+	JEQ        near530
 	LEAQ       (DI), R8
 	ADDQ       ahead+184(FP), R8
 	CMPQ       R8, col_len+56(FP)
@@ -6059,7 +6238,7 @@ entry509:
 	ADDQ       q_base+120(FP), R8
 	PREFETCHT0 (R8)
 
-near511:
+near530:
 	MOVQ   f+144(FP), R13
 	XORQ   R8, R8
 	VPXORD Z0, Z0, Z0
@@ -6067,9 +6246,9 @@ near511:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-loop515:
+loop534:
 	CMPQ        R13, $0x00000020
-	JL          done516
+	JL          done535
 	VMOVUPS     (DX)(R8*1), Z4
 	VFMADD231PS (R9)(R8*1), Z4, Z0
 	VFMADD231PS (R10)(R8*1), Z4, Z1
@@ -6082,12 +6261,12 @@ loop515:
 	VFMADD231PS 64(R12)(R8*1), Z4, Z3
 	ADDQ        $0x00000080, R8
 	SUBQ        $0x00000020, R13
-	JMP         loop515
+	JMP         loop534
 
-done516:
-loop517:
+done535:
+loop536:
 	CMPQ        R13, $0x00000010
-	JL          done518
+	JL          done537
 	VMOVUPS     (DX)(R8*1), Z4
 	VFMADD231PS (R9)(R8*1), Z4, Z0
 	VFMADD231PS (R10)(R8*1), Z4, Z1
@@ -6095,11 +6274,11 @@ loop517:
 	VFMADD231PS (R12)(R8*1), Z4, Z3
 	ADDQ        $0x00000040, R8
 	SUBQ        $0x00000010, R13
-	JMP         loop517
+	JMP         loop536
 
-done518:
+done537:
 	TESTQ       R13, R13
-	JZ          full514
+	JZ          full533
 	VMOVUPS.Z   (DX)(R8*1), K1, Z4
 	VMOVUPS.Z   (R9)(R8*1), K1, Z5
 	VFMADD231PS Z5, Z4, Z0
@@ -6110,7 +6289,7 @@ done518:
 	VMOVUPS.Z   (R12)(R8*1), K1, Z5
 	VFMADD231PS Z5, Z4, Z3
 
-full514:
+full533:
 	VEXTRACTF64X4 $0x01, Z0, Y4
 	VADDPS        Y4, Y0, Y4
 	VEXTRACTF64X4 $0x01, Z1, Y5
@@ -6133,33 +6312,211 @@ full514:
 	VMOVSS        X5, (R8)(R10*4)
 	INCQ          DI
 	CMPL          DI, 4(AX)
-	JGE           entries510
+	JGE           entries529
 	VSHUFPS       $0x39, X5, X5, X5
 	MOVLQSX       (R9)(DI*4), R10
 	IMULQ         heads+160(FP), R10
 	VMOVSS        X5, (R8)(R10*4)
 	INCQ          DI
 	CMPL          DI, 4(AX)
-	JGE           entries510
+	JGE           entries529
 	VSHUFPS       $0x39, X5, X5, X5
 	MOVLQSX       (R9)(DI*4), R10
 	IMULQ         heads+160(FP), R10
 	VMOVSS        X5, (R8)(R10*4)
 	INCQ          DI
 	CMPL          DI, 4(AX)
-	JGE           entries510
+	JGE           entries529
 	VSHUFPS       $0x39, X5, X5, X5
 	MOVLQSX       (R9)(DI*4), R9
 	IMULQ         heads+160(FP), R9
 	VMOVSS        X5, (R8)(R9*4)
 	INCQ          DI
-	JMP           entry509
+	JMP           entry528
 
-entries510:
+entries529:
 	ADDQ $0x04, AX
 	ADDQ BX, DX
-	JMP  row507
+	JMP  row526
 
-rows508:
+rows527:
+	VZEROUPPER
+	RET
+
+// func scatterAVX512(dst []float32, col []int32, vals []float32, h []float32, f int)
+// Requires: AVX, AVX512F
+TEXT ·scatterAVX512(SB), NOSPLIT, $0-104
+	MOVQ  dst_base+0(FP), AX
+	MOVQ  col_base+24(FP), CX
+	MOVQ  vals_base+48(FP), DX
+	MOVQ  h_base+72(FP), BX
+	MOVQ  col_len+32(FP), SI
+	MOVQ  f+96(FP), DI
+	MOVQ  f+96(FP), R8
+	MOVQ  f+96(FP), R9
+	ANDQ  $0x0f, R9
+	LEAQ  first_lanes_masks<>+0(SB), R10
+	KMOVW (R10)(R9*2), K1
+	SHLQ  $0x02, R8
+	XORQ  R9, R9
+
+block538:
+	CMPQ    DI, $0x00000080
+	JL      next539
+	VMOVUPS (BX)(R9*1), Z0
+	VMOVUPS 64(BX)(R9*1), Z1
+	VMOVUPS 128(BX)(R9*1), Z2
+	VMOVUPS 192(BX)(R9*1), Z3
+	VMOVUPS 256(BX)(R9*1), Z4
+	VMOVUPS 320(BX)(R9*1), Z5
+	VMOVUPS 384(BX)(R9*1), Z6
+	VMOVUPS 448(BX)(R9*1), Z7
+	XORQ    R10, R10
+
+entry540:
+	CMPQ         R10, SI
+	JGE          entries541
+	MOVLQSX      (CX)(R10*4), R11
+	IMULQ        R8, R11
+	ADDQ         AX, R11
+	VBROADCASTSS (DX)(R10*4), Z8
+	VMOVUPS      (R11)(R9*1), Z9
+	VFMADD231PS  Z0, Z8, Z9
+	VMOVUPS      Z9, (R11)(R9*1)
+	VMOVUPS      64(R11)(R9*1), Z9
+	VFMADD231PS  Z1, Z8, Z9
+	VMOVUPS      Z9, 64(R11)(R9*1)
+	VMOVUPS      128(R11)(R9*1), Z9
+	VFMADD231PS  Z2, Z8, Z9
+	VMOVUPS      Z9, 128(R11)(R9*1)
+	VMOVUPS      192(R11)(R9*1), Z9
+	VFMADD231PS  Z3, Z8, Z9
+	VMOVUPS      Z9, 192(R11)(R9*1)
+	VMOVUPS      256(R11)(R9*1), Z9
+	VFMADD231PS  Z4, Z8, Z9
+	VMOVUPS      Z9, 256(R11)(R9*1)
+	VMOVUPS      320(R11)(R9*1), Z9
+	VFMADD231PS  Z5, Z8, Z9
+	VMOVUPS      Z9, 320(R11)(R9*1)
+	VMOVUPS      384(R11)(R9*1), Z9
+	VFMADD231PS  Z6, Z8, Z9
+	VMOVUPS      Z9, 384(R11)(R9*1)
+	VMOVUPS      448(R11)(R9*1), Z9
+	VFMADD231PS  Z7, Z8, Z9
+	VMOVUPS      Z9, 448(R11)(R9*1)
+	INCQ         R10
+	JMP          entry540
+
+entries541:
+	ADDQ $0x00000200, R9
+	SUBQ $0x00000080, DI
+	JMP  block538
+
+next539:
+	CMPQ    DI, $0x00000040
+	JL      next543
+	VMOVUPS (BX)(R9*1), Z0
+	VMOVUPS 64(BX)(R9*1), Z1
+	VMOVUPS 128(BX)(R9*1), Z2
+	VMOVUPS 192(BX)(R9*1), Z3
+	XORQ    R10, R10
+
+entry544:
+	CMPQ         R10, SI
+	JGE          entries545
+	MOVLQSX      (CX)(R10*4), R11
+	IMULQ        R8, R11
+	ADDQ         AX, R11
+	VBROADCASTSS (DX)(R10*4), Z4
+	VMOVUPS      (R11)(R9*1), Z5
+	VFMADD231PS  Z0, Z4, Z5
+	VMOVUPS      Z5, (R11)(R9*1)
+	VMOVUPS      64(R11)(R9*1), Z5
+	VFMADD231PS  Z1, Z4, Z5
+	VMOVUPS      Z5, 64(R11)(R9*1)
+	VMOVUPS      128(R11)(R9*1), Z5
+	VFMADD231PS  Z2, Z4, Z5
+	VMOVUPS      Z5, 128(R11)(R9*1)
+	VMOVUPS      192(R11)(R9*1), Z5
+	VFMADD231PS  Z3, Z4, Z5
+	VMOVUPS      Z5, 192(R11)(R9*1)
+	INCQ         R10
+	JMP          entry544
+
+entries545:
+	ADDQ $0x00000100, R9
+	SUBQ $0x00000040, DI
+
+next543:
+	CMPQ    DI, $0x00000020
+	JL      next547
+	VMOVUPS (BX)(R9*1), Z0
+	VMOVUPS 64(BX)(R9*1), Z1
+	XORQ    R10, R10
+
+entry548:
+	CMPQ         R10, SI
+	JGE          entries549
+	MOVLQSX      (CX)(R10*4), R11
+	IMULQ        R8, R11
+	ADDQ         AX, R11
+	VBROADCASTSS (DX)(R10*4), Z2
+	VMOVUPS      (R11)(R9*1), Z3
+	VFMADD231PS  Z0, Z2, Z3
+	VMOVUPS      Z3, (R11)(R9*1)
+	VMOVUPS      64(R11)(R9*1), Z3
+	VFMADD231PS  Z1, Z2, Z3
+	VMOVUPS      Z3, 64(R11)(R9*1)
+	INCQ         R10
+	JMP          entry548
+
+entries549:
+	ADDQ $0x00000080, R9
+	SUBQ $0x00000020, DI
+
+next547:
+	CMPQ    DI, $0x00000010
+	JL      next551
+	VMOVUPS (BX)(R9*1), Z0
+	XORQ    R10, R10
+
+entry552:
+	CMPQ         R10, SI
+	JGE          entries553
+	MOVLQSX      (CX)(R10*4), R11
+	IMULQ        R8, R11
+	ADDQ         AX, R11
+	VBROADCASTSS (DX)(R10*4), Z1
+	VMOVUPS      (R11)(R9*1), Z2
+	VFMADD231PS  Z0, Z1, Z2
+	VMOVUPS      Z2, (R11)(R9*1)
+	INCQ         R10
+	JMP          entry552
+
+entries553:
+	ADDQ $0x00000040, R9
+	SUBQ $0x00000010, DI
+
+next551:
+	TESTQ     DI, DI
+	JZ        full554
+	VMOVUPS.Z (BX)(R9*1), K1, Z0
+	XORQ      BX, BX
+
+entry555:
+	CMPQ         BX, SI
+	JGE          entries556
+	MOVLQSX      (CX)(BX*4), DI
+	IMULQ        R8, DI
+	ADDQ         AX, DI
+	VBROADCASTSS (DX)(BX*4), Z1
+	VMOVUPS.Z    (DI)(R9*1), K1, Z2
+	VFMADD231PS  Z0, Z1, Z2
+	VMOVUPS      Z2, K1, (DI)(R9*1)
+	INCQ         BX
+	JMP          entry555
+
+entries556:
+full554:
 	VZEROUPPER
 	RET

@@ -24,6 +24,63 @@ func sparse(s isa) {
 	s.sddmm("sddmmPerm", permuted, false)
 	s.sddmm("sddmmHead", direct, true)
 	s.sddmm("sddmmHeadPerm", permuted, true)
+	s.scatter()
+}
+
+// scatter keeps up to 8 vectors of h in registers while it passes over the entries.
+func (s isa) scatter() {
+	s.begin("scatter", "(dst []float32, col []int32, vals, h []float32, f int)", "adds a row times each value to the rows that columns name (see scatterGo).")
+	p := slices("dst", "col", "vals", "h")
+	dst, col, vals, h := p[0], p[1], p[2], p[3]
+	n, rem, bytes, j := length("col"), integer("f"), integer("f"), GP64()
+	tail := s.first(s.tailLanes())
+	SHLQ(U8(2), bytes)
+	XORQ(j, j)
+	block := func(nv int, tail *truth) {
+		row := make([]reg.VecVirtual, nv)
+		at := make([]lanes, nv)
+		for i := range row {
+			at[i] = lanes{isa: s, at: j, off: i * s.bytes(), tail: tail}
+			row[i] = at[i].get(h)
+		}
+		e, to := GP64(), GP64()
+		XORQ(e, e)
+		top, done := label("entry"), label("entries")
+		Label(top)
+		CMPQ(e, n)
+		JGE(LabelRef(done))
+		MOVLQSX(Mem{Base: col, Index: e, Scale: 4}, to)
+		IMULQ(bytes, to)
+		ADDQ(dst, to)
+		v := s.broadcast(Mem{Base: vals, Index: e, Scale: 4})
+		for i := range row {
+			sum := at[i].get(to)
+			fma(sum, v, row[i])
+			at[i].put(sum, to)
+		}
+		INCQ(e)
+		JMP(LabelRef(top))
+		Label(done)
+	}
+	for _, nv := range []int{8, 4, 2, 1} {
+		top, next := label("block"), label("next")
+		Label(top)
+		CMPQ(rem, U32(uint32(nv*s.lanes)))
+		JL(LabelRef(next))
+		block(nv, nil)
+		ADDQ(U32(uint32(nv*s.bytes())), j)
+		SUBQ(U32(uint32(nv*s.lanes)), rem)
+		if nv == 8 {
+			JMP(LabelRef(top))
+		}
+		Label(next)
+	}
+	skip := label("full")
+	TESTQ(rem, rem)
+	JZ(LabelRef(skip))
+	block(1, &tail)
+	Label(skip)
+	s.end()
 }
 
 // spmm accumulates up to 8 vectors of a row of the result in registers while it
