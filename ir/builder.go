@@ -85,8 +85,8 @@ func (b *Builder) Arg(name string, t Type) *Value {
 	return v
 }
 
-// Fixed is the attribute, true, of a function whose parameters keep their values from call to
-// call: what depends on them is hoisted as what depends on arguments is.
+// Fixed is the attribute, true, of a parameter that keeps its value from call to call, or of a
+// function whose parameters all do: what depends on them is hoisted as what depends on arguments is.
 const Fixed = "fixed"
 
 // DynamicArg declares an argument that changes from step to step, such as the

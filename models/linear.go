@@ -24,7 +24,9 @@ const Rarity = "classifier.rarity"
 const restart = 0.1
 
 func declareLinear(m *ir.Module, s shape, o Options) network {
-	return &linear{o.Linear, m.AddParam(Rarity, ir.T(ir.F32, ir.D(o.Features)), "ones", 0, statisticsGroup),
+	rarity := m.AddParam(Rarity, ir.T(ir.F32, ir.D(o.Features)), "ones", 0, statisticsGroup)
+	rarity.Attrs[ir.Fixed] = true
+	return &linear{o.Linear, rarity,
 		s.weight(m, 0, "weight", s.in, s.out), s.bias(m, 0, "bias", s.out), o.Norm != "none"}
 }
 

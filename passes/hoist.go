@@ -14,9 +14,8 @@ const (
 )
 
 // hoist splits every function in two: @f.setup computes what depends only on
-// arguments that keep their value from step to step, and on parameters of functions that
-// are [ir.Fixed], @f the rest. Constants
-// stay where they are read.
+// arguments that keep their value from step to step, and on parameters that are [ir.Fixed], or
+// of functions that are, @f the rest. Constants stay where they are read.
 func hoist(m *ir.Module, _ DataInfo) error {
 	for _, f := range slices.Clone(m.Funcs) {
 		if f.Attrs.Str(Setup) != "" {
@@ -32,10 +31,8 @@ func hoistFunc(m *ir.Module, f *ir.Func) {
 	for _, a := range f.Args {
 		static[a] = !a.Attrs.Bool("dynamic")
 	}
-	if f.Attrs.Bool(ir.Fixed) {
-		for _, p := range f.Params(m) {
-			static[p] = true
-		}
+	for _, p := range f.Params(m) {
+		static[p] = f.Attrs.Bool(ir.Fixed) || p.Attrs.Bool(ir.Fixed)
 	}
 	var moved []*ir.Op
 	worth := false
