@@ -61,20 +61,21 @@ type Run struct {
 // chooser is a choice in progress.
 type chooser struct {
 	Options
-	start   time.Time
-	before  time.Duration // of earlier parts of a resumed run
-	ds      *data.Dataset
-	split   data.Split
-	pool    *pool
-	seed    int
-	draws   rng.Stream
-	upTo    ladder
-	report  *Report
-	setups  map[*Candidate]*run.Setup
-	edges   map[string]*data.Dataset // the pool's, by what data.edges of candidates makes of it
-	kept    *run.Run                 // what is in Out
-	resumed bool
-	of      *Candidate
+	start    time.Time
+	before   time.Duration // of earlier parts of a resumed run
+	ds       *data.Dataset
+	split    data.Split
+	pool     *pool
+	seed     int
+	draws    rng.Stream
+	upTo     ladder
+	report   *Report
+	setups   map[*Candidate]*run.Setup
+	edges    map[string]*data.Dataset // the pool's, by what data.edges of candidates makes of it
+	evidence train.FittedEvidence
+	kept     *run.Run // what is in Out
+	resumed  bool
+	of       *Candidate
 
 	slowest [2]float64  // seconds of trainings so far: of simple candidates, of all
 	judging *data.Split // on which refinement is judged; nil is the given split
@@ -444,7 +445,7 @@ func (x *chooser) train(ctx context.Context, f fit, workers int) (float64, error
 	if memory == 0 {
 		memory, _ = budget.Default()
 	}
-	r, err := s.Train(ctx, run.TrainOptions{Executor: x.Executor, Memory: memory / int64(workers)})
+	r, err := s.Train(ctx, run.TrainOptions{Executor: x.Executor, Memory: memory / int64(workers), Evidence: &x.evidence})
 	if err != nil {
 		return 0, err
 	}

@@ -35,7 +35,10 @@ const EvidenceRange = 3.0
 // MinEvidence keeps weights of edges above zero.
 const MinEvidence = 1e-3
 
-// Names of the parameters of the evidence, group evidence; no gradient reaches them. Those
+// EvidenceGroup is the group of the parameters of the evidence.
+const EvidenceGroup = "evidence"
+
+// Names of the parameters of the evidence; no gradient reaches them. Those
 // of a regression begin with its name.
 const (
 	EvidenceProjection = "evidence.projection" // [F, width]
@@ -78,7 +81,7 @@ func declareRegression(m *ir.Module, name string, names []string) *regression {
 }
 
 func declareEvidenceParam(m *ir.Module, name string, dims ...ir.Dim) *ir.Value {
-	return m.AddParam(name, ir.T(ir.F32, dims...), "zeros", 0, "evidence")
+	return m.AddParam(name, ir.T(ir.F32, dims...), "zeros", 0, EvidenceGroup)
 }
 
 // logit returns how much likelier the sources are of an edge than of a random pair.

@@ -55,6 +55,8 @@ type TrainOptions struct {
 	// Note, if set, is called with a sentence for each thing that was guessed or left out
 	// in reading the data.
 	Note func(text string)
+	// Evidence, if set, is shared by trainings on one graph, for which edges are judged once.
+	Evidence *train.FittedEvidence
 	// Baselines to train beside the model; none if empty.
 	Baselines Baselines
 	Observer  train.Observer // receives progress; may be nil

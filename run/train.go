@@ -50,9 +50,9 @@ func Train(ctx context.Context, o TrainOptions) (*Run, error) {
 }
 
 // Train trains what was prepared. Of the options it reads Out, Force, Memory,
-// Executor, Baselines, Observer, OnDeviceSelected, Warn and Trace.
+// Executor, Baselines, Observer, OnDeviceSelected, Warn, Trace and Evidence.
 func (s *Setup) Train(ctx context.Context, o TrainOptions) (*Run, error) {
-	return s.train(ctx, train.Options{Dir: o.Out, Force: o.Force, Observer: o.Observer, Warn: o.Warn, Note: o.Note, Trace: o.Trace, Memory: o.Memory}, o.Executor, o.Baselines, o.OnDeviceSelected)
+	return s.train(ctx, train.Options{Dir: o.Out, Force: o.Force, Observer: o.Observer, Warn: o.Warn, Note: o.Note, Trace: o.Trace, Memory: o.Memory, Evidence: o.Evidence}, o.Executor, o.Baselines, o.OnDeviceSelected)
 }
 
 func (s *Setup) train(ctx context.Context, o train.Options, executor Executor, b Baselines, onSelected func(string)) (*Run, error) {

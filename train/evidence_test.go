@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -455,6 +456,39 @@ func TestShareOfNone(t *testing.T) {
 	} {
 		if share := shareOfNone(edges, none, quantiles, c.counted...); share < c.from || share > c.to {
 			t.Errorf("%s: a share of %.4f, want %v to %v", c.name, share, c.from, c.to)
+		}
+	}
+}
+
+// Runs that share what evidence was fitted to end as those that fit it do: with another classifier,
+// and, since it is another fit, with another seed, graph or sources.
+func TestFittedEvidenceIsShared(t *testing.T) {
+	ds := synthetic(t, 1)
+	other := *ds
+	g := *ds.Graph
+	g.Edges = g.Edges[1:]
+	other.Graph = &g
+	var shared FittedEvidence
+	for _, c := range []struct {
+		ds   *data.Dataset
+		fits int
+		sets []string
+	}{
+		{ds, 1, nil},
+		{ds, 1, []string{"model.classifier=sage", "model.hidden=8"}},
+		{ds, 2, []string{"train.seed=3"}},
+		{&other, 3, nil},
+		{ds, 4, []string{"model.edges.disguised=false"}},
+		{ds, 4, nil},
+	} {
+		sets := append([]string{"model.edges.judge=evidence", "train.epochs=3", "train.pretrain_steps=0", "train.joint_every=0"}, c.sets...)
+		got := run(t, "ecl-gsr", c.ds, Options{Evidence: &shared}, sets...)
+		want := run(t, "ecl-gsr", c.ds, Options{}, sets...)
+		if !reflect.DeepEqual(got.Trained.Params, want.Trained.Params) || !slices.Equal(got.Trained.Refined.Probability, want.Trained.Refined.Probability) {
+			t.Errorf("%v: a shared fit ends in other weights or edges", c.sets)
+		}
+		if len(shared.params) != c.fits {
+			t.Errorf("%v: %d fits are kept, want %d", c.sets, len(shared.params), c.fits)
 		}
 	}
 }

@@ -263,7 +263,7 @@ func (t *nodeSteps) begin() error {
 		if k := min(t.cfg.Candidates.TwoStep, t.ds.Graph.N); k <= newTwoStep {
 			t.judge.k[1] = k
 		}
-		if err := t.judge.fit(t.ds.X.Attributes(), t.ds.Labels, t.split.Train, t.seed()); err != nil {
+		if err := t.opts.Evidence.fit(t.judge, t.ds.X.Attributes(), t.ds.Labels, t.split.Train, t.seed()); err != nil {
 			return err
 		}
 		t.judge.release() // of what fitted it

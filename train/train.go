@@ -63,6 +63,8 @@ type Options struct {
 	Without []string
 	// Version is the program's version, for run.json.
 	Version string
+	// Evidence, if not nil, is shared by runs on one graph.
+	Evidence *FittedEvidence
 }
 
 // Observer receives the progress of a run. Its methods are called on the training

@@ -1,0 +1,86 @@
+package train
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/models"
+)
+
+// FittedEvidence keeps what the evidence for edges was fitted to, for runs on one graph that differ
+// in what they train on it: the same graph, features, sources and seed are fitted once. The zero
+// value is empty; several runs may use one at the same time.
+type FittedEvidence struct {
+	mu     sync.Mutex
+	params map[[sha256.Size]byte]map[string][]float32
+}
+
+// fit is [evidence.fit], or gives the parameters what it gave them in an earlier run.
+func (c *FittedEvidence) fit(e *evidence, x graph.NodeFeatures, labels, training []int32, seed uint64) error {
+	if c == nil {
+		return e.fit(x, labels, training, seed)
+	}
+	key := e.key(x, labels, training, seed)
+	c.mu.Lock()
+	known := c.params[key]
+	c.mu.Unlock()
+	if known != nil {
+		for name, v := range known {
+			e.setFloats(name, v)
+		}
+		return nil
+	}
+	if err := e.fit(x, labels, training, seed); err != nil {
+		return err
+	}
+	known = map[string][]float32{}
+	for _, name := range e.fittedParams() {
+		known[name] = slices.Clone(e.prog.params.Lookup(name).Value.F32)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.params == nil {
+		c.params = map[[sha256.Size]byte]map[string][]float32{}
+	}
+	c.params[key] = known
+	return nil
+}
+
+// fittedParams are the parameters that [evidence.fit] gives values.
+func (e *evidence) fittedParams() (names []string) {
+	for _, p := range e.prog.Module.Params {
+		if p.Attrs.Str("group") == models.EvidenceGroup {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// key is of all that [evidence.fit] reads.
+func (e *evidence) key(x graph.NodeFeatures, labels, training []int32, seed uint64) (key [sha256.Size]byte) {
+	h := sha256.New()
+	write := func(v any) { _ = binary.Write(h, binary.LittleEndian, v) } // a hash takes all
+	fmt.Fprintln(h, seed, e.g.N, len(e.g.Edges), x.Cols, len(x.RowPtr), len(x.Col), len(x.Val), len(x.Dense), e.fittedParams())
+	for _, f := range e.prog.Module.Funcs {
+		if f.Attrs.Bool(ir.Fixed) || f.Name == "rows" {
+			fmt.Fprintln(h, f)
+		}
+	}
+	write(e.g.Edges)
+	write(e.g.Weights)
+	write(x.RowPtr)
+	write(x.Col)
+	write(x.Val)
+	write(x.Dense)
+	if e.prog.params.Lookup(models.EvidenceClasses) != nil {
+		for _, v := range training {
+			write([2]int32{v, labels[v]})
+		}
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
