@@ -62,6 +62,13 @@ func (s isa) scatter() {
 		JMP(LabelRef(top))
 		Label(done)
 	}
+	s.inBlocks(rem, j, &tail, block)
+	s.end()
+}
+
+// inBlocks emits block for up to 8 vectors of the columns that remain at a time, and for the last,
+// partial one.
+func (s isa) inBlocks(rem, j reg.GPVirtual, tail *truth, block func(nv int, tail *truth)) {
 	for _, nv := range []int{8, 4, 2, 1} {
 		top, next := label("block"), label("next")
 		Label(top)
@@ -78,9 +85,8 @@ func (s isa) scatter() {
 	skip := label("full")
 	TESTQ(rem, rem)
 	JZ(LabelRef(skip))
-	block(1, &tail)
+	block(1, tail)
 	Label(skip)
-	s.end()
 }
 
 // spmm accumulates up to 8 vectors of a row of the result in registers while it
@@ -223,24 +229,7 @@ func (s isa) spmm(name string, values int, head bool) {
 			}
 		}
 	}
-	for _, nv := range []int{8, 4, 2, 1} {
-		top, next := label("block"), label("next")
-		Label(top)
-		CMPQ(rem, U32(uint32(nv*s.lanes)))
-		JL(LabelRef(next))
-		block(nv, nil)
-		ADDQ(U32(uint32(nv*s.bytes())), j)
-		SUBQ(U32(uint32(nv*s.lanes)), rem)
-		if nv == 8 {
-			JMP(LabelRef(top))
-		}
-		Label(next)
-	}
-	skip := label("full")
-	TESTQ(rem, rem)
-	JZ(LabelRef(skip))
-	block(1, &tail)
-	Label(skip)
+	s.inBlocks(rem, j, &tail, block)
 	rows.end(end)
 	s.end()
 }
