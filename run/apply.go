@@ -38,8 +38,6 @@ type application struct {
 	listed  int64        // bytes that each candidate needs once it is judged
 	judging *train.Judge // by evidence; nil until it is needed
 
-	stop func() error // between chunks
-
 	embedding *runtime.Buffer // likewise
 	log       func(format string, args ...any)
 }
@@ -81,7 +79,7 @@ func (r *Run) apply(path string, o *infer.PredictOptions) (*application, error) 
 	return a, nil
 }
 
-// use applies the run to data that may lie in mapped files. When ctx ends, so does what runs over chunks.
+// use applies the run to data that may lie in mapped files. When ctx ends, so does the kernel that runs.
 func (r *Run) use(ctx context.Context, path string, o *infer.PredictOptions, do func(*application) error) error {
 	if line := r.Unchecked(); line != "" && o.Log != nil {
 		o.Log("%s", line)
@@ -92,8 +90,7 @@ func (r *Run) use(ctx context.Context, path string, o *infer.PredictOptions, do 
 			return err
 		}
 		defer a.pool.Close()
-		a.stop = ctx.Err
-		return do(a)
+		return a.pool.Until(ctx, func() error { return do(a) })
 	})
 }
 
@@ -142,7 +139,6 @@ func (a *application) run(name string, st *graph.Structure, w []float32) (*runti
 	if err := a.bind(parts.Module.Params, c.Bind); err != nil {
 		return nil, err
 	}
-	c.Stop = a.stop
 	return c, c.Run()
 }
 

@@ -39,6 +39,19 @@ func sameBits(a, b []float32) bool {
 	return len(a) > 0 && slices.EqualFunc(a, b, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) })
 }
 
+// lasting is a context that is cancelled when its error has been asked for so many times.
+type lasting struct {
+	context.Context
+	left int
+}
+
+func (c *lasting) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
 // A run classifies its training graph over chunks, of whatever size, with the bits of the
 // training's evaluation.
 func TestPredictWithARun(t *testing.T) {
@@ -99,6 +112,21 @@ func TestPredictWithARun(t *testing.T) {
 			if err != nil || g.N != 900 || g.Summary.New == 0 || g.Summary.Kept == 0 {
 				t.Errorf("another graph, refined: %+v, %v", g, err)
 			}
+			asked := &lasting{t.Context(), 1 << 30}
+			if _, err := Refine(asked, out, infer.RefineOptions{Data: other, Predict: infer.PredictOptions{Threads: 1}}); err != nil {
+				t.Fatal(err)
+			}
+			for n, left := 1<<30-asked.left, 0; left < n; left += 1 + n/10 { // the search included
+				ctx := &lasting{t.Context(), left}
+				if _, err := Refine(ctx, out, infer.RefineOptions{Data: other, Predict: infer.PredictOptions{Threads: 1}}); err != context.Canceled || ctx.left < -2 {
+					t.Errorf("asked %d times more after it was interrupted, refining another graph ends with the error %v", -ctx.left, err)
+				}
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := Predict(ctx, out, other, "", o); !IsInterrupted(ctx, err) {
+			t.Errorf("%s: interrupted, the error is %v", model, err)
 		}
 		var exceeded *budget.ExceededError
 		if _, err := Predict(context.Background(), out, other, "", infer.PredictOptions{Load: data.LoadOptions{MaxBytes: 33 << 20}}); !errors.As(err, &exceeded) {

@@ -282,7 +282,7 @@ func (t algorithm1) chooseAnew() {
 }
 
 func (t algorithm1) choose() error {
-	err := t.refiner.choose()
+	err := t.pool.Until(t.ctx, t.refiner.choose)
 	t.edges.chosen = err == nil
 	return err
 }

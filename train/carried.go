@@ -91,7 +91,7 @@ func chooseCarrying(t *nodeSteps) error {
 			}
 		}
 	}
-	if err := t.choose(); err != nil {
+	if err := t.pool.Until(t.ctx, t.choose); err != nil {
 		return err
 	}
 	e.chosen = true

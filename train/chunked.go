@@ -113,6 +113,7 @@ func inferChunked(t *nodeSteps) error {
 	if err := c.Close(); err != nil {
 		return err
 	}
+	t.found.computed = nil // its file is given back
 	if c, err = runChunked(t, "probability", nil, nil); err != nil {
 		return err
 	}

@@ -107,8 +107,8 @@ func (c *lasting) Err() error {
 	return nil
 }
 
-// An evaluation over chunks that is interrupted ends at the next chunk, as what a step reads of all nodes does, and is
-// made again when the run goes on, wherever it was.
+// An evaluation over chunks that is interrupted ends at the next chunk, as what a step reads of all nodes, the choice
+// of candidates and what fits evidence do, and is made again when the run goes on, wherever it was.
 func TestChunkedInterrupted(t *testing.T) {
 	t.Run("sage", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "store")
@@ -128,16 +128,21 @@ func TestChunkedInterrupted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkInterrupted(t, job, cfg, Options{Memory: int64(whole.Peak) * 2 / 3}, 0)
+		checkInterrupted(t, job, cfg, Options{Memory: int64(whole.Peak) * 2 / 3}, 3, map[string]int{"evaluation": 2, "last evaluation": 2})
 	})
 	t.Run("ecl-gsr", func(t *testing.T) {
-		cfg := configure(t, "ecl-gsr", "train.epochs=3", "train.eval_every=2", "train.sampler=neighbors", "train.fanouts=4,4", "train.batch_nodes=64", "train.anchors=32", "train.pretrain_steps=2",
+		cfg := configure(t, "ecl-gsr", "train.threads=1", "train.epochs=3", "train.eval_every=2", "train.sampler=neighbors", "train.fanouts=4,4", "train.batch_nodes=64", "train.anchors=32", "train.pretrain_steps=2",
 			"train.joint_every=2", "train.refresh_every=1", "candidates.similarity=embedding", "model.classifier=gcn")
-		checkInterrupted(t, Job{Model: "ecl-gsr", Task: Nodes(synthetic(t, 4))}, cfg, Options{}, 5)
+		checkInterrupted(t, Job{Model: "ecl-gsr", Task: Nodes(synthetic(t, 4))}, cfg, Options{}, 3, map[string]int{"evaluation": 2, "last evaluation": 2, "step": 5})
+	})
+	t.Run("evidence", func(t *testing.T) {
+		cfg := configure(t, "ecl-gsr", "train.threads=1", "train.epochs=3", "train.sampler=neighbors", "train.fanouts=4,4", "train.batch_nodes=64", "train.pretrain_steps=0",
+			"train.joint_every=0", "model.classifier=gcn", "model.edges.judge=evidence")
+		checkInterrupted(t, Job{Model: "ecl-gsr", Task: Nodes(synthetic(t, 4))}, cfg, Options{}, 1201, map[string]int{"evidence": 5})
 	})
 }
 
-func checkInterrupted(t *testing.T, job Job, cfg *config.Config, opts Options, within int) {
+func checkInterrupted(t *testing.T, job Job, cfg *config.Config, opts Options, every int, least map[string]int) {
 	t.Helper()
 	opts.Dir = filepath.Join(t.TempDir(), "run")
 	undisturbed := &lasting{context.Background(), 1 << 30}
@@ -149,8 +154,8 @@ func checkInterrupted(t *testing.T, job Job, cfg *config.Config, opts Options, w
 	if err != nil {
 		t.Fatal(err)
 	}
-	due, last, steps := 0, 0, 0
-	for left := 1; left < 1<<30-undisturbed.left; left += 3 {
+	found := map[string]int{}
+	for left := 1; left < 1<<30-undisturbed.left; left += every {
 		opts.Dir, opts.Resume = filepath.Join(t.TempDir(), "run"), false
 		ctx := &lasting{context.Background(), left}
 		_, err := Train(ctx, job, cfg, opts)
@@ -161,12 +166,15 @@ func checkInterrupted(t *testing.T, job Job, cfg *config.Config, opts Options, w
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f.Due != nil {
-			due++
-		} else if f.Epoch == 3 {
-			last++
-		} else if f.Pretrained == cfg.Train.PretrainSteps {
-			steps++
+		switch {
+		case f.Due != nil:
+			found["evaluation"]++
+		case f.Epoch == 3:
+			found["last evaluation"]++
+		case f.Phase == "evidence":
+			found["evidence"]++
+		case f.Pretrained == cfg.Train.PretrainSteps:
+			found["step"]++
 		}
 		opts.Resume = true
 		got, err := Train(context.Background(), job, cfg, opts)
@@ -181,11 +189,10 @@ func checkInterrupted(t *testing.T, job Job, cfg *config.Config, opts Options, w
 			t.Errorf("interrupted after %d questions and resumed, the run has another result", left)
 		}
 	}
-	if due < 2 || last < 2 {
-		t.Errorf("%d runs were interrupted in an evaluation, %d in the last one", due, last)
-	}
-	if steps < within {
-		t.Errorf("%d runs were interrupted before a step, or by what it reads of all nodes", steps)
+	for where, n := range least {
+		if found[where] < n {
+			t.Errorf("runs were interrupted in %v, want %d in %s", found, n, where)
+		}
 	}
 }
 

@@ -89,10 +89,6 @@ func (j *judgedEdges) logits(of func(columns [][]float32) []float64) ([]float64,
 // fit gives the parameters of the evidence their values. x are the features of the nodes, labels
 // those of the nodes that are for training.
 func (e *evidence) fit(x graph.NodeFeatures, labels []int32, training []int32, seed uint64) error {
-	p := e.prog.params.Lookup(models.EvidenceProjection)
-	if slices.ContainsFunc(p.Value.F32, func(v float32) bool { return v != 0 }) {
-		return nil // by an earlier part of the run
-	}
 	s := rng.New(seed, "evidence")
 	if start := e.prog.params.Lookup(models.EvidenceSpectrum); start != nil {
 		v := make([]float32, len(start.Value.F32))
@@ -335,7 +331,7 @@ func (e *evidence) rows(by string, use func(rows *runtime.Buffer) error) error {
 }
 
 // rowsChunked is [evidence.rows] with rows in a file.
-func (e *evidence) rowsChunked(by string, use func(rows *runtime.Buffer) error) error {
+func (e *evidence) rowsChunked(by string, use func(rows *runtime.Buffer) error) (err error) {
 	m := e.prog.Clone()
 	f := m.Func("rows")
 	f.Results = slices.DeleteFunc(f.Results, func(r ir.Result) bool { return r.Name != by })
@@ -354,10 +350,11 @@ func (e *evidence) rowsChunked(by string, use func(rows *runtime.Buffer) error) 
 			c.Bind(v.Name, b)
 		}
 	}
+	defer func() { err = errors.Join(err, c.Close()) }()
 	if err := c.Run(); err != nil {
 		return err
 	}
-	return errors.Join(use(c.Result(by)), c.Close())
+	return use(c.Result(by))
 }
 
 // fitClasses fits the regressions that tell each class from the others by the projected features,

@@ -226,8 +226,12 @@ func (t *nodeSteps) proposed(o runtime.CandidateOptions) ([]int32, error) {
 			lists = append(lists, t.judge.near)
 			continue
 		}
+		o, k := o, o.K
+		if part == config.SimilarityEvidence && t.judge.k[0] > 0 {
+			o.K = newNearest // as fitting does, which an earlier part of the run has done
+		}
 		err := t.judge.rows(part, func(rows *runtime.Buffer) error {
-			lists = append(lists, slices.Clone(t.candidateSet().Search(rows, o)))
+			lists = append(lists, firstOf(t.candidateSet().Search(rows, o), o.K, k))
 			return nil
 		})
 		if err != nil {

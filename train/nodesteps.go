@@ -263,17 +263,26 @@ func (t *nodeSteps) begin() error {
 		if k := min(t.cfg.Candidates.TwoStep, t.ds.Graph.N); k <= newTwoStep {
 			t.judge.k[1] = k
 		}
-		if err := t.opts.Evidence.fit(t.judge, t.ds.X.Attributes(), t.ds.Labels, t.split.Train, t.seed()); err != nil {
-			return err
+		if p := t.optim.Lookup(models.EvidenceProjection).Value.F32; !slices.ContainsFunc(p, func(v float32) bool { return v != 0 }) { // or else an earlier part of the run has fitted it
+			err := t.pool.Until(t.ctx, func() error {
+				return t.opts.Evidence.fit(t.judge, t.ds.X.Attributes(), t.ds.Labels, t.split.Train, t.seed())
+			})
+			if err != nil {
+				clear(p)
+				return err
+			}
+			t.judge.release() // of what fitted it
+			if err := t.checkpoint(); err != nil {
+				return err
+			}
 		}
-		t.judge.release() // of what fitted it
-		if err := t.judge.judgeEdges(counts); err != nil {
+		if err := t.pool.Until(t.ctx, func() error { return t.judge.judgeEdges(counts) }); err != nil {
 			return err
 		}
 		t.edges.prior = &graph.EdgePrior{Graph: t.judge.g, P: t.judge.edges}
 	}
 	if x.set != nil { // from before an interruption
-		if err := t.bindCandidates(); err != nil {
+		if err := t.pool.Until(t.ctx, t.bindCandidates); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,9 @@
 package kernels
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -44,6 +47,7 @@ type Pool struct {
 	job    task
 	done   chan struct{}
 	failed atomic.Pointer[any] // what a worker's chunk panicked with
+	ctx    context.Context     // see Until
 
 	// Buffers that grow to the largest need and are then reused.
 	local [][]float32 // one for each thread
@@ -154,8 +158,10 @@ func (j *forJob) do(c, _ int) {
 
 // run computes the chunks 0..chunks-1 of t and returns when all are done.
 func (p *Pool) run(chunks int, t task) {
+	p.ask()
 	if chunks <= 1 || len(p.workers) == 0 {
 		for c := range chunks {
+			p.ask()
 			t.do(c, 0)
 		}
 		return
@@ -192,7 +198,51 @@ func (p *Pool) drain(worker int) {
 		if c >= n {
 			return
 		}
+		if worker == p.threads-1 {
+			p.ask()
+		}
 		t.do(int(c), worker)
+	}
+}
+
+// Until runs do. When ctx ends, which the calling goroutine looks at before each chunk of a kernel,
+// it ends do with the error of ctx; what kernels were computing is unspecified then.
+func (p *Pool) Until(ctx context.Context, do func() error) (err error) {
+	p.ctx = ctx
+	defer func() {
+		p.ctx = nil
+		if v := recover(); v != nil {
+			if err = reason(v); err == nil {
+				panic(v)
+			}
+		}
+	}()
+	if err = do(); err != nil { // a kernel's panic may have become an error
+		err = cmp.Or(reason(err), err)
+	}
+	return err
+}
+
+// stopped is what a kernel panics with that [Pool.Until] ends.
+type stopped struct{ error }
+
+// reason is why kernels were stopped, nil where they were not.
+func reason(v any) error {
+	var s stopped
+	if err, ok := v.(error); ok && errors.As(err, &s) {
+		return s.error
+	}
+	return nil
+}
+
+// ask ends the kernel that the calling goroutine runs if it is to stop.
+func (p *Pool) ask() {
+	if p.ctx == nil {
+		return
+	}
+	if err := p.ctx.Err(); err != nil {
+		p.next.Store(p.chunks) // for the workers
+		panic(stopped{err})
 	}
 }
 

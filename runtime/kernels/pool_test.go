@@ -1,6 +1,9 @@
 package kernels
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -269,6 +272,59 @@ func TestPanicLeavesPoolUsable(t *testing.T) {
 			if c.seen[i].Load() != 1 {
 				t.Fatalf("element %d visited %d times after a panic", i, c.seen[i].Load())
 			}
+		}
+	}
+}
+
+// ending is a context whose error is that of a function.
+type ending struct {
+	context.Context
+	err func() error
+}
+
+func (e ending) Err() error { return e.err() }
+
+// What is to stop does so at the next chunk, from within an error, too, and the pool goes on.
+func TestUntil(t *testing.T) {
+	end := errors.New("the end")
+	for _, threads := range []int{1, 3} {
+		p := NewPool(threads)
+		defer p.Close()
+		asked := 0
+		ctx := ending{t.Context(), func() error {
+			if asked++; asked > 3 {
+				return end
+			}
+			return nil
+		}}
+		c := &counter{seen: make([]atomic.Int32, 10000)}
+		all := func() error {
+			for range 5 {
+				p.For(len(c.seen), 1, c)
+			}
+			return nil
+		}
+		wrapped := func() (err error) {
+			defer func() { err = fmt.Errorf("a kernel failed: %w", recover().(error)) }()
+			return all()
+		}
+		for _, do := range []func() error{all, wrapped} {
+			asked = 0
+			if err := p.Until(ctx, do); err != end {
+				t.Errorf("%d threads: error %v, want the one it was to stop with", threads, err)
+			}
+		}
+		other := errors.New("another")
+		if err := p.Until(ctx, func() error { return other }); err != other {
+			t.Errorf("%d threads: error %v, want that of what was done", threads, err)
+		}
+		asked = 0
+		if msg := panics(func() { _ = p.Until(ctx, func() error { p.For(100, 100, failing{at: 0}); return nil }) }); msg != "from the body" {
+			t.Errorf("%d threads: panic %q, want the body's", threads, msg)
+		}
+		c.seen = make([]atomic.Int32, 10000)
+		if err := all(); err != nil || asked > 3 || c.seen[9999].Load() != 5 {
+			t.Errorf("%d threads: behind Until it is asked %d times, error %v", threads, asked, err)
 		}
 	}
 }
