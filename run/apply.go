@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -305,7 +306,10 @@ func (a *application) candidates() (*graph.Candidates, error) {
 				return fmt.Errorf("%w; gsrc-beam refines in parts on several machines", &budget.ExceededError{What: "refining, most of it for candidates,", Need: a.limit - free + need, Free: a.limit, Total: a.limit})
 			}
 			defer rss.Leave(rss.Enter("candidates"))
-			found, _, _ := new(graph.Neighbors).Search(a.pool, rows.F32, n, width, k, graph.IndexAuto)
+			found, _, recall := new(graph.Neighbors).Search(a.pool, rows.F32, n, width, k, graph.IndexAuto)
+			if recall < 1 {
+				a.log("candidates by %s: recall %.3f of a sample", cmp.Or(by, config.SimilarityEmbedding), recall)
+			}
 			lists = append(lists, found)
 			return nil
 		})
