@@ -300,8 +300,8 @@ func (a *application) candidates() (*graph.Candidates, error) {
 	for _, by := range by {
 		err := a.compared(by, func(rows *runtime.Buffer) error {
 			width := rows.Dims[1]
-			index, _ := graph.SearchScratch(n, width, k, graph.IndexAuto)
-			need := max(int64(4*n*(width+2)+index)+8*near, kept) // rows of length 1
+			index, ofPool := graph.SearchScratch(n, width, k, graph.IndexAuto)
+			need := max(int64(4*n*(width+2)+index+ofPool.Bytes(a.pool.Threads()))+8*near, kept) // rows of length 1
 			if free := a.own(0); need > free {
 				return fmt.Errorf("%w; gsrc-beam refines in parts on several machines", &budget.ExceededError{What: "refining, most of it for candidates,", Need: a.limit - free + need, Free: a.limit, Total: a.limit})
 			}
@@ -382,8 +382,8 @@ func (a *application) explained(x *graph.Refined) (*graph.Refined, error) {
 	return &y, err
 }
 
-// pairsAtOnce is how many pairs are scored at a time.
-const pairsAtOnce = 1 << 16
+// pairsAtOnce is how many pairs are scored at a time: few, since what that takes is in no forecast.
+const pairsAtOnce = 1 << 12
 
 // score gives candidates probabilities by the embeddings of their ends.
 func (a *application) score(c *graph.Candidates) ([]float32, error) {
