@@ -79,15 +79,16 @@ const (
 // Approximate is [Neighbors.Exact] with an index: in time that grows little
 // faster than n, and memory in proportion to n, it finds most of the neighbours.
 // recall is the share of the true ones, as measured on 128 rows; the search goes
-// on until that is 95 % (or for 32 trees, as where rows are all equally far from
-// each other). Similarities may differ from exact ones in the last bits.
+// on until that is 95 %, or where rows are all about equally far from each other for 32
+// trees. Similarities may differ from exact ones in the last bits.
 //
 // Rows are halved again and again by their product with the difference of two of
 // them, drawn at random, down to leaves of at most 1024: a random projection tree
 // (Dasgupta and Freund, "Random projection trees and low dimensional manifolds",
 // STOC 2008). In a leaf all pairs are compared, as matrix products. After the
-// first four trees the neighbours of neighbours are looked at, once. The draws
-// are the same for every search.
+// first four trees the neighbours of neighbours are looked at, and again after the
+// last one, as long as that finds more and 95 % are not reached. The draws are the
+// same for every search.
 func (s *Neighbors) Approximate(pool *kernels.Pool, emb []float32, n, f, k int) (idx []int32, sim []float32, recall float64) {
 	if len(emb) < n*f {
 		panic(fmt.Sprintf("graph: approximate neighbours: emb has %d elements, its shape [%d,%d] needs %d", len(emb), n, f, n*f))
@@ -120,15 +121,24 @@ func (s *Neighbors) Approximate(pool *kernels.Pool, emb []float32, n, f, k int) 
 			continue
 		}
 		if t+1 == indexRound {
-			s.old = append(s.old[:0], s.idx[:rows*k]...)
-			pool.NearestAround(s.idx, s.sim, s.z, rows, f, k, s.old, s.tree.order)
+			s.around(pool, rows, f, k)
 		}
 		if recall = s.sample.recall(s.sim); recall >= indexRecall {
 			break
 		}
 	}
+	for before := -1.0; recall < indexRecall && recall > before; {
+		s.around(pool, rows, f, k)
+		before, recall = recall, s.sample.recall(s.sim)
+	}
 	s.number(n, k)
 	return s.idx, s.sim, recall
+}
+
+// around looks at the neighbours of the neighbours that were found.
+func (s *Neighbors) around(pool *kernels.Pool, rows, f, k int) {
+	s.old = append(s.old[:0], s.idx[:rows*k]...)
+	pool.NearestAround(s.idx, s.sim, s.z, rows, f, k, s.old, s.tree.order)
 }
 
 // sample is some rows with the similarities of their true neighbours.

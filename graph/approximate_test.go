@@ -187,3 +187,24 @@ func BenchmarkApproximate(b *testing.B) {
 		})
 	}
 }
+
+// Where 32 trees find too little the neighbours of neighbours are looked at until that finds no more.
+func TestApproximateGoesOn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("searches 40,000 rows with 32 trees")
+	}
+	const n, f, k = 40_000, 64, 5
+	pool := kernels.NewPool(0)
+	defer pool.Close()
+	x := make([]float32, n*f)
+	pool.Normal(x, rng.New(1, "rows"))
+	var s Neighbors
+	_, _, recall := s.Approximate(pool, x, n, f, k)
+	if recall >= indexRecall {
+		t.Fatalf("recall %.3f: rows as near as each other are found by trees alone", recall)
+	}
+	s.around(pool, n, f, k)
+	if more := s.sample.recall(s.sim); more > recall {
+		t.Errorf("recall %.3f, and %.3f with one round more", recall, more)
+	}
+}
