@@ -5,9 +5,11 @@ set -eu
 jars=$1 port=${FLINK_PORT:-8099}
 shift
 dir=$(mktemp -d)
+# A record, which is a partition's nodes or edges, must fit what each sort has of this.
+echo 'taskmanager.memory.managed.size: 1g' >"$dir/flink-conf.yaml"
 java -Xmx2g --add-opens=java.base/java.lang=ALL-UNNAMED --add-opens=java.base/java.util=ALL-UNNAMED --add-opens=java.base/java.nio=ALL-UNNAMED \
 	-Dorg.slf4j.simpleLogger.defaultLogLevel=warn -cp "$jars/*" org.apache.beam.runners.flink.FlinkJobServerDriver \
-	--flink-master='[local]' --job-host=127.0.0.1 --job-port="$port" --artifact-port=$((port - 1)) --expansion-port=0 --artifacts-dir="$dir/artifacts" >"$dir/log" 2>&1 &
+	--flink-master='[local]' --flink-conf-dir="$dir" --job-host=127.0.0.1 --job-port="$port" --artifact-port=$((port - 1)) --expansion-port=0 --artifacts-dir="$dir/artifacts" >"$dir/log" 2>&1 &
 server=$!
 trap 'kill $server 2>/dev/null || :; wait $server 2>/dev/null || :; rm -rf "$dir"' EXIT
 left=60
