@@ -1,5 +1,7 @@
 package kernels
 
+import "slices"
+
 // A product with a transposed structure whose values do not fit the cache is made along the rows
 // that they lie in: their order is then that of memory, and what one after another adds to are the
 // rows of the result, which do fit. An element's sum is the one that [Pool.SpMMHeads] has.
@@ -33,17 +35,14 @@ func TransposedScratch(rows, cols, entries, f, heads int) Scratch {
 }
 
 // scatterJob is such a product, in a chunk rows of s, which are columns of the other structure.
-type scatterJob struct {
-	sparseJob
-	per int
-}
+type scatterJob struct{ sparseJob }
 
 func (p *Pool) spmmScatter(job sparseJob) {
 	p.scratch(max(TransposedScratch(job.s.Rows, job.s.Cols, len(job.s.Col), job.f, 1).Local, job.epi.scratch()))
 	j := &p.jobs.scatter
 	work := len(job.s.Col) + 2*job.s.Rows
-	*j = scatterJob{sparseJob: job, per: ceilDiv(work, p.threads)}
-	j.p = p
+	*j = scatterJob{job}
+	j.p, j.per = p, ceilDiv(work, p.threads)
 	p.run(ceilDiv(work, j.per), j)
 	*j = scatterJob{}
 }
@@ -73,12 +72,12 @@ func (j *scatterJob) do(c, worker int) {
 		h := j.b[i*f : (i+1)*f]
 		first, last := of.RowPtr[i], of.RowPtr[i+1]
 		if r0 > 0 {
-			first += search(of.Col[first:last], r0)
+			first += below(of.Col[first:last], r0)
 		}
 		if r1 < s.Rows {
-			last = first + search(of.Col[first:last], r1)
+			last = first + below(of.Col[first:last], r1)
 		}
-		if first < last && !allZero(h) { // what it would add are zeros
+		if first < last && notZero(h) > 0 { // what it would add are zeros
 			if w != f {
 				copy(row, h)
 				h = row
@@ -96,26 +95,10 @@ func (j *scatterJob) do(c, worker int) {
 	}
 }
 
-// search returns how many of the rising columns lie below c.
-func search(cols []int32, c int) int32 {
-	lo, hi := 0, len(cols)
-	for lo < hi {
-		if mid := int(uint(lo+hi) / 2); int(cols[mid]) < c {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	return int32(lo)
-}
-
-func allZero(x []float32) bool {
-	for _, v := range x {
-		if v != 0 {
-			return false
-		}
-	}
-	return true
+// below returns how many of the rising columns lie below c.
+func below(cols []int32, c int) int32 {
+	n, _ := slices.BinarySearch(cols, int32(c))
+	return int32(n)
 }
 
 // scatterGo adds vals_e·h to row col_e of dst, for each entry in turn.

@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -70,7 +71,7 @@ func BenchmarkSpMMTransposed(b *testing.B) {
 		for _, f := range []int{10, 16, 64} {
 			h, dst := normals(2, s.Cols*f), make([]float32, s.Rows*f)
 			for _, way := range []string{"rows", "entries"} {
-				b.Run(c.name+"/"+way+"/"+string(rune(48+f%11)), func(b *testing.B) {
+				b.Run(fmt.Sprintf("%s/%s/%d", c.name, way, f), func(b *testing.B) {
 					p := NewPool(1)
 					defer p.Close()
 					x := *s
