@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/lab/sweep"
 	"github.com/gsrc-dev/gsrc/rng"
@@ -167,5 +168,22 @@ func TestContests(t *testing.T) {
 	}
 	if got := contests(ls[:1], []contest{{"", []string{"a"}, []string{"c"}}}); got != "" {
 		t.Errorf("a single run is no test: %q", got)
+	}
+}
+
+// Rows that classify as gcn does have its options, whatever its defaults become.
+func TestRowsClassifyAsGCN(t *testing.T) {
+	for data, sets := range asGCN {
+		own, err := config.Load("gcn", data, "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		as, err := config.Load("gcn", "other", "", sets)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if own.Model.Hidden != as.Model.Hidden || own.Model.WeightDecay != as.Model.WeightDecay {
+			t.Errorf("%s: %v, and gcn has a width of %d and a weight decay of %v", data, sets, own.Model.Hidden, own.Model.WeightDecay)
+		}
 	}
 }
