@@ -64,6 +64,9 @@ func Open(dir string) (_ *Store, err error) {
 	if !littleEndian {
 		return nil, errors.New("graph stores are read on little-endian machines only")
 	}
+	if !Is(dir) {
+		return nil, fmt.Errorf("%s: no graph store: there is no %s in it", dir, HeaderFile)
+	}
 	s := &Store{dir: dir, arrays: map[string]*mapped{}}
 	if s.lock, err = filelock.TryShare(filepath.Join(dir, lockFile)); err != nil {
 		return nil, err

@@ -252,6 +252,7 @@ func TestDamage(t *testing.T) {
 			return errors.Join(os.Chmod(path, 0o644), os.Truncate(path, 1000))
 		}, "x.bin"},
 		{"a missing file", func(dir string) error { return os.Remove(filepath.Join(dir, "labels.bin")) }, "labels.bin"},
+		{"no store", os.RemoveAll, "no graph store"},
 	} {
 		t.Run(d.name, func(t *testing.T) {
 			dir := generated(t, small())
