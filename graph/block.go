@@ -24,9 +24,7 @@ type Block struct {
 	// NumValid is the number of sources that Pad has not appended.
 	NumValid int
 
-	place []int32 // by node: its first place among the sources, where stamp is current
-	stamp []uint32
-	round uint32
+	first numbering // of nodes: the first place among the sources
 }
 
 // Rebuild makes f the block of the targets, node numbers of s. A
@@ -40,19 +38,14 @@ func (f *Block) Rebuild(s *Structure, targets []int64) error {
 // which [Block.Pad] has appended to the block that these are the sources of, have
 // their place among the sources and no entries.
 func (f *Block) RebuildFirst(s *Structure, targets []int64, n int) error {
-	if len(f.stamp) < s.N {
-		f.place, f.stamp, f.round = make([]int32, s.N), make([]uint32, s.N), 0
-	}
-	if f.round++; f.round == 0 { // the counter came round: no old stamp may look new
-		clear(f.stamp)
-		f.round = 1
-	}
+	f.first.begin(s.N)
 	f.Sources = f.Sources[:0]
 	entries := 0
 	for i, t := range targets {
 		if t < 0 || t >= int64(s.N) {
 			return fmt.Errorf("target %d at position %d is outside 0..%d", t, i, s.N-1)
 		}
+		f.first.meet(t, len(f.Sources))
 		f.add(t)
 		if i < n {
 			entries += int(s.In.RowPtr[t+1] - s.In.RowPtr[t])
@@ -77,10 +70,11 @@ func (f *Block) RebuildFirst(s *Structure, targets []int64, n int) error {
 		}
 		for e := first; e < last; e++ {
 			j := int64(s.In.Col[e])
-			if f.stamp[j] != f.round {
+			place, isNew := f.first.meet(j, len(f.Sources))
+			if isNew {
 				f.add(j)
 			}
-			in.Col[at] = f.place[j]
+			in.Col[at] = place
 			f.Entries[at] = int64(e)
 			at++
 		}
@@ -120,11 +114,8 @@ func (f *Block) Pad(sources, entries int) {
 	f.E = len(f.Entries)
 }
 
-// add appends a source. A node that is one already keeps its first place.
+// add appends a source.
 func (f *Block) add(node int64) {
-	if f.stamp[node] != f.round {
-		f.stamp[node], f.place[node] = f.round, int32(len(f.Sources))
-	}
 	if len(f.Sources) == cap(f.Sources) {
 		grown := make([]int64, len(f.Sources), 2*cap(f.Sources)+64)
 		copy(grown, f.Sources)
@@ -135,5 +126,5 @@ func (f *Block) add(node int64) {
 
 // Bytes returns the memory that the block holds.
 func (f *Block) Bytes() int {
-	return f.Structure.Bytes() + 8*(cap(f.Sources)+cap(f.Entries)) + 4*(cap(f.place)+cap(f.stamp))
+	return f.Structure.Bytes() + 8*(cap(f.Sources)+cap(f.Entries)+cap(f.first.of))
 }

@@ -34,9 +34,7 @@ func (s *Structure) Nodes() int { return s.N }
 type NeighborSampler struct {
 	rows    Rows
 	fanouts []int // by hop from the seeds; 0 takes all
-	place   []int32
-	stamp   []uint32
-	round   uint32
+	places  numbering
 	drawn   []int32
 
 	// ByWeight has entries drawn as often as they weigh, each for as much as others: what weighs
@@ -64,23 +62,22 @@ type NeighborBatch struct {
 // NewNeighborSampler makes a sampler of the graph. fanouts are how many neighbours of a node
 // are drawn, by hop, those of the seeds first; 0 takes all.
 func NewNeighborSampler(rows Rows, fanouts []int) *NeighborSampler {
-	n := rows.Nodes()
-	return &NeighborSampler{rows: rows, fanouts: fanouts, place: make([]int32, n), stamp: make([]uint32, n)}
+	return &NeighborSampler{rows: rows, fanouts: fanouts, places: numbering{of: make([]numbered, rows.Nodes())}}
 }
 
 // Sample makes b the sub-graph of seeds, which must differ. What is drawn for a node depends
 // on the stream and the node alone.
 func (s *NeighborSampler) Sample(b *NeighborBatch, seeds []int32, stream rng.Stream) error {
-	if s.round++; s.round == 0 {
-		clear(s.stamp)
-		s.round = 1
-	}
+	s.places.begin(s.rows.Nodes())
 	b.Nodes, b.Weights, b.At = b.Nodes[:0], b.Weights[:0], b.At[:0]
 	for _, v := range seeds {
-		if v < 0 || int(v) >= len(s.place) || s.stamp[v] == s.round {
+		met := len(b.Nodes)
+		if v >= 0 && int(v) < s.rows.Nodes() {
+			s.meet(b, v)
+		}
+		if len(b.Nodes) == met {
 			return fmt.Errorf("graph: seed %d is no node, or occurs twice", v)
 		}
-		s.meet(b, v)
 	}
 	if b.In == nil {
 		b.In, b.Out = &kernels.CSR{}, &kernels.CSR{}
@@ -144,11 +141,11 @@ func (b *NeighborBatch) Hop(k int, s *Structure) {
 
 // meet gives a node its place in the sub-graph.
 func (s *NeighborSampler) meet(b *NeighborBatch, v int32) int32 {
-	if s.stamp[v] != s.round {
-		s.stamp[v], s.place[v] = s.round, int32(len(b.Nodes))
+	place, isNew := s.places.meet(int64(v), len(b.Nodes))
+	if isNew {
 		b.Nodes = append(b.Nodes, v)
 	}
-	return s.place[v]
+	return place
 }
 
 func (s *NeighborSampler) row(b *NeighborBatch, v int32, fanout int, stream rng.Stream) error {
