@@ -1,13 +1,18 @@
 #!/bin/sh
-# Runs the tests of beam/pipeline on Flink: Beam's job server, from the jars in the folder $1, on a
-# loopback address, with a Flink of its own in the process. Further arguments are the test program's.
+# Starts Beam's job server, from the jars in the folder $1, on a loopback address, with a Flink of its own
+# in the process, and runs the command that follows with flags that lead there.
 set -eu
-jars=$1 port=${FLINK_PORT:-8099}
+jars=$1 port=${FLINK_PORT:-8099} heap=${FLINK_HEAP:-2g} managed=${FLINK_MANAGED:-1g} parallelism=${FLINK_PARALLELISM:-1}
 shift
 dir=$(mktemp -d)
-# A record, which is a partition's nodes or edges, must fit what each sort has of this.
-echo 'taskmanager.memory.managed.size: 1g' >"$dir/flink-conf.yaml"
-java -Xmx2g --add-opens=java.base/java.lang=ALL-UNNAMED --add-opens=java.base/java.util=ALL-UNNAMED --add-opens=java.base/java.nio=ALL-UNNAMED \
+# A record, which is a partition's nodes or edges, must fit what each sort has of the managed memory.
+cat >"$dir/flink-conf.yaml" <<END
+taskmanager.memory.managed.size: $managed
+taskmanager.numberOfTaskSlots: $parallelism
+parallelism.default: $parallelism
+io.tmp.dirs: $dir
+END
+java -Xmx"$heap" --add-opens=java.base/java.lang=ALL-UNNAMED --add-opens=java.base/java.util=ALL-UNNAMED --add-opens=java.base/java.nio=ALL-UNNAMED \
 	-Dorg.slf4j.simpleLogger.defaultLogLevel=warn -cp "$jars/*" org.apache.beam.runners.flink.FlinkJobServerDriver \
 	--flink-master='[local]' --flink-conf-dir="$dir" --job-host=127.0.0.1 --job-port="$port" --artifact-port=$((port - 1)) --expansion-port=0 --artifacts-dir="$dir/artifacts" >"$dir/log" 2>&1 &
 server=$!
@@ -21,5 +26,5 @@ until curl -s --http2-prior-knowledge -o /dev/null "http://127.0.0.1:$port"; do
 	fi
 	sleep 1
 done
-cd "$(dirname "$0")/.."
-go test ./pipeline -timeout 30m -count 1 "$@" -args -runner=universal -endpoint="127.0.0.1:$port" -environment_type=LOOPBACK || { tail -50 "$dir/log"; exit 1; }
+"$@" -runner=universal -endpoint="127.0.0.1:$port" -environment_type=LOOPBACK || { tail -50 "$dir/log"; exit 1; }
+[ -z "${FLINK_TIMES:-}" ] || awk '{ printf "processor time of the job server and Flink: %.0f s\n", ($14 + $15) / 100 }' "/proc/$server/stat"
