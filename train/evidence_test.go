@@ -131,6 +131,59 @@ func TestEvidenceFindsWrongEdges(t *testing.T) {
 	if g := res.Trained.Params[models.EvidenceGate][0]; g == 0 {
 		t.Error("the gate of an attacked graph is closed")
 	}
+
+	lookAtHalf(t, &attacked)
+	res = run(t, "ecl-gsr", &attacked, Options{}, sets...)
+	if g := res.Trained.Params[models.EvidenceGate][0]; g == 0 {
+		t.Error("the gate of an attacked graph is closed by half of its edges")
+	}
+}
+
+// lookAtHalf has evidence estimated from half of the edges, as of large graphs it is from some.
+func lookAtHalf(t *testing.T, ds *data.Dataset) {
+	kept, looked := mostKept, mostLooked
+	t.Cleanup(func() { mostKept, mostLooked = kept, looked })
+	mostKept, mostLooked = 0, len(ds.Graph.Edges)/2
+}
+
+// What is estimated from half of the edges is about that of all.
+func TestEvidenceOfSomeEdges(t *testing.T) {
+	ds := synthetic(t, 2, "synthetic.nodes=6000")
+	edges := func() (p []float32) {
+		r := run(t, "ecl-gsr", ds, Options{}, "model.edges.judge=evidence", "train.epochs=1", "train.pretrain_steps=0", "train.joint_every=0").Trained.Refined
+		for i, existing := range r.Candidates.Existing {
+			if existing {
+				p = append(p, r.Probability[i])
+			}
+		}
+		return p
+	}
+	all := edges()
+	lookAtHalf(t, ds)
+	off := 0.0
+	for i, p := range edges() {
+		off += math.Abs(float64(p-all[i])) / float64(len(all))
+	}
+	if off == 0 || off > 0.03 {
+		t.Errorf("probabilities of %d edges are off by %.4f on average, want a little", len(all), off)
+	}
+}
+
+// Of a large graph edges are drawn that differ, all along the list.
+func TestLookedAt(t *testing.T) {
+	const n = 100_000_000
+	l := newLookedAt(n, 15, rng.New(3, "evidence"))
+	if len(l.edges) != mostLooked || len(l.fitted) != evidenceSample {
+		t.Fatalf("%d edges are looked at, and %d fitted to", len(l.edges), len(l.fitted))
+	}
+	for i, e := range l.edges {
+		if e < i*n/mostLooked || e >= (i+1)*n/mostLooked {
+			t.Fatalf("edge %d is number %d", e, i)
+		}
+	}
+	if l := newLookedAt(mostKept/15, 15, rng.New(3, "evidence")); l.edges != nil {
+		t.Error("not all edges are looked at where they may be kept")
+	}
 }
 
 // dense returns a graph with many edges a node, half of all pairs within communities and a

@@ -36,54 +36,58 @@ const (
 	gatePrior = 0.01
 )
 
-// judgedEdges is the evidence for all edges of the graph as edges weigh w.
-type judgedEdges struct {
-	*evidence
-	w      []float32
-	names  []string
-	kept   [][]float32 // by source; nil where that would be too much
-	fitted []int       // those to which regressions are fitted
-	sample [][]float32 // the evidence for these
+// mostKept is how many numbers the evidence that is kept has at most where all edges are looked at,
+// mostLooked how many edges are where it would have more: a share of 0.02 of the edges is that of
+// 5,000 of these. Tests change them.
+var mostKept, mostLooked = 1 << 24, 1 << 18
+
+// lookedAt are the edges that shares, the gate and regressions are estimated from.
+type lookedAt struct {
+	edges  []int // nil: all
+	fitted []int // those that regressions are fitted to, by their place among them
 }
 
-// mostKept is how many numbers the evidence for all edges that is kept has at most.
-const mostKept = 1 << 24
+// newLookedAt draws from n edges, for evidence by so many sources: of as many ranges of them one each.
+func newLookedAt(n, sources int, s rng.Stream) (l lookedAt) {
+	looked := n
+	if looksAtSome(n, sources) {
+		looked = mostLooked
+		draw := s.Sub("looked at")
+		for i := range looked {
+			from, to := i*n/looked, (i+1)*n/looked
+			l.edges = append(l.edges, from+draw.Intn(uint64(i), to-from))
+		}
+	}
+	l.fitted = few(indices(looked), evidenceSample, s.Sub("edges"))
+	return l
+}
 
-// judgeAll judges all edges, which weigh w.
-func (e *evidence) judgeAll(w []float32, names []string, fitted []int) (j *judgedEdges, err error) {
+func looksAtSome(edges, sources int) bool { return edges*sources > mostKept && edges > mostLooked }
+
+// lookedOf returns what all has of the edges that are looked at.
+func lookedOf[T any](l lookedAt, all []T) []T {
+	if l.edges == nil {
+		return all
+	}
+	return chosen([][]T{all}, l.edges)[0]
+}
+
+// judgedEdges is the evidence for the edges that are looked at, by source.
+type judgedEdges struct {
+	columns [][]float32
+	sample  [][]float32 // of those that regressions are fitted to
+}
+
+// judgeLooked judges the edges that are looked at, in the graph in which edges weigh w.
+func (e *evidence) judgeLooked(l lookedAt, w []float32, names []string) (*judgedEdges, error) {
 	if err := e.weigh(w); err != nil {
 		return nil, err
 	}
-	j = &judgedEdges{evidence: e, w: slices.Clone(w), names: names, fitted: fitted}
-	if len(e.g.Edges) == len(fitted) || len(e.g.Edges)*len(names) <= mostKept {
-		if j.kept, err = e.judge(e.g.Edges, w, names); err == nil {
-			j.sample = chosen(j.kept, fitted)
-		}
-		return j, err
-	}
-	pairs, weights := make([][2]int32, len(fitted)), make([]float32, len(fitted))
-	for k, i := range fitted {
-		pairs[k], weights[k] = e.g.Edges[i], w[i]
-	}
-	j.sample, err = e.judge(pairs, weights, names)
-	return j, err
-}
-
-// logits returns what a function of the evidence says of each edge.
-func (j *judgedEdges) logits(of func(columns [][]float32) []float64) ([]float64, error) {
-	if j.kept != nil {
-		return of(j.kept), nil
-	}
-	if err := j.weigh(j.w); err != nil {
+	columns, err := e.judge(lookedOf(l, e.g.Edges), lookedOf(l, w), names)
+	if err != nil {
 		return nil, err
 	}
-	out, columns := make([]float64, 0, len(j.g.Edges)), make([][]float32, len(j.names))
-	return out, j.over(j.function(j.names), len(j.g.Edges), func(i int) ([2]int32, float32) { return j.g.Edges[i], j.w[i] }, func(f *runtime.Function, _ int) {
-		for k, name := range j.names {
-			columns[k] = f.Result(name).F32
-		}
-		out = append(out, of(columns)...)
-	})
+	return &judgedEdges{columns, chosen(columns, l.fitted)}, nil
 }
 
 // fit gives the parameters of the evidence their values. x are the features of the nodes, labels
@@ -101,15 +105,15 @@ func (e *evidence) fit(x graph.NodeFeatures, labels []int32, training []int32, s
 			return err
 		}
 	}
-	m := min(len(e.g.Edges), evidenceSample)
+	m := min(len(e.g.Edges), evidenceSample, mostLooked)
 	uniform := graph.RandomPairs(e.g, m, false, s.Sub("pairs"))
 	if len(uniform) < max(2, m/2) {
 		return nil // nothing to tell edges from: no edge is doubted
 	}
 	mixed := append(slices.Clone(uniform[:len(uniform)/2]), graph.RandomPairs(e.g, m/2, true, s.Sub("pairs by degree"))...)
-	fitted := few(indices(len(e.g.Edges)), m, s.Sub("edges")) // edges that regressions are fitted to
+	looked := newLookedAt(len(e.g.Edges), len(e.names), s)
 	w := slices.Repeat([]float32{1}, len(e.g.Edges))
-	asItIs, err := e.judgeAll(w, e.names, fitted)
+	asItIs, err := e.judgeLooked(looked, w, e.names)
 	if err != nil {
 		return err
 	}
@@ -121,15 +125,14 @@ func (e *evidence) fit(x graph.NodeFeatures, labels []int32, training []int32, s
 	linear := fitRegression(e.pool, e.pick(asItIs.sample, e.lin), e.pick(random, e.lin), nil, 0, ridge)
 	e.setRegression(models.EvidenceJoint, joint)
 	e.setRegression(models.EvidenceLinear, linear)
-	if err := e.fitNew(asItIs, random, s.Sub("new")); err != nil {
+	if err := e.fitNew(looked, asItIs, random, s.Sub("new")); err != nil {
 		return err
 	}
 
 	// Round by round, what robust evidence doubts counts less.
 	var trusted []float64 // of the edges that are fitted to
-	fitRobust := func(name string) (l *regression, own, none []float64, err error) {
-		edges, err := e.judgeAll(w, e.rob, fitted)
-		if err != nil {
+	fitRobust := func(name string) (l *regression, edges *judgedEdges, none []float64, err error) {
+		if edges, err = e.judgeLooked(looked, w, e.rob); err != nil {
 			return nil, nil, nil, err
 		}
 		pairs, err := e.judge(mixed, nil, e.rob)
@@ -138,22 +141,22 @@ func (e *evidence) fit(x graph.NodeFeatures, labels []int32, training []int32, s
 		}
 		l = fitRegression(e.pool, edges.sample, pairs, trusted, 0, ridge)
 		e.setRegression(name, l)
-		own, err = edges.logits(l.logits)
-		return l, own, l.logits(pairs), err
+		return l, edges, l.logits(pairs), nil
 	}
 	for r := 1; r <= models.EvidenceRounds; r++ {
-		_, own, none, err := fitRobust(models.EvidenceRound(r))
+		l, edges, none, err := fitRobust(models.EvidenceRound(r))
 		if err != nil {
 			return err
 		}
+		own := l.logits(edges.columns)
 		share := min(0.3, max(0.02, below(own, none, 0.5)))
 		e.setParam(models.EvidenceShare(models.EvidenceRound(r)), share)
 		trusted = trusted[:0]
-		for _, i := range fitted {
+		for _, i := range looked.fitted {
 			trusted = append(trusted, max(trust(own[i], share), 0.02))
 		}
-		for i, logit := range own {
-			w[i] = float32(max(fmath.Pow(trust(logit, share), models.EvidencePower), models.MinEvidence))
+		if err := e.reweigh(w, looked, own, l, share); err != nil {
+			return err
 		}
 	}
 	robust, _, _, err := fitRobust(models.EvidenceRobust)
@@ -161,7 +164,7 @@ func (e *evidence) fit(x graph.NodeFeatures, labels []int32, training []int32, s
 		return err
 	}
 
-	weighed, err := e.judgeAll(w, e.lin, fitted)
+	weighed, err := e.judgeLooked(looked, w, e.lin)
 	if err != nil {
 		return err
 	}
@@ -169,51 +172,33 @@ func (e *evidence) fit(x graph.NodeFeatures, labels []int32, training []int32, s
 	if err != nil {
 		return err
 	}
-	gate, err := e.open(linear, asItIs, weighed, w)
+	gate, err := e.open(looked, linear, asItIs, weighed, w)
 	if err != nil {
 		return err
 	}
 	e.setParam(models.EvidenceGate, gate)
 	// mix makes logits in the graph as it is those of the evidence, by the sources in the
 	// weighed one, which it reads where the gate is not closed.
-	mix := func(logits []float64, weighed func(of func([][]float32) []float64) ([]float64, error)) ([]float64, error) {
+	mix := func(logits []float64, weighed [][]float32) []float64 {
 		if gate == 0 {
-			return logits, nil
+			return logits
 		}
-		other, err := weighed(func(columns [][]float32) []float64 {
-			a, b := linear.logits(columns), robust.logits(pick(columns, e.lin, e.rob))
-			for i := range a {
-				a[i] = float64((a[i] + b[i]) / 2)
-			}
-			return a
-		})
-		if err != nil {
-			return nil, err
-		}
+		a, b := linear.logits(weighed), robust.logits(pick(weighed, e.lin, e.rob))
 		for i := range logits {
-			logits[i] += float64(gate * (other[i] - logits[i]))
+			other := float64((a[i] + b[i]) / 2)
+			logits[i] += float64(gate * (other - logits[i]))
 		}
-		return logits, nil
+		return logits
 	}
-	in := func(columns [][]float32) func(of func([][]float32) []float64) ([]float64, error) {
-		return func(of func([][]float32) []float64) ([]float64, error) { return of(columns), nil }
-	}
-	own, _ := mix(joint.logits(asItIs.sample), in(weighed.sample)) // what is there cannot fail
-	other, _ := mix(joint.logits(random), in(none))
-	e.rescale(own, other, map[string]*regression{models.EvidenceJoint: joint, models.EvidenceLinear: linear, models.EvidenceRobust: robust})
-	if own, err = asItIs.logits(joint.logits); err == nil {
-		own, err = mix(own, weighed.logits)
-	}
-	if err != nil {
-		return err
-	}
-	other, _ = mix(joint.logits(random), in(none))
-	looked := quantiles[:4]
+	e.rescale(mix(joint.logits(asItIs.sample), weighed.sample), mix(joint.logits(random), none),
+		map[string]*regression{models.EvidenceJoint: joint, models.EvidenceLinear: linear, models.EvidenceRobust: robust})
+	own, other := mix(joint.logits(asItIs.columns), weighed.columns), mix(joint.logits(random), none)
+	levels := quantiles[:4]
 	if e.prog.params.Lookup(models.EvidenceShare(models.EvidenceDisguised[0])) != nil {
 		// Regressions were fitted to these edges: of many wrong ones few lie as low as 5 % of random pairs.
-		looked = quantiles[:3]
+		levels = quantiles[:3]
 	}
-	share := max(leastShare, shareOfNone(own, other, looked))
+	share := max(leastShare, shareOfNone(own, other, levels))
 	e.setParam(models.EvidenceShare("evidence"), share)
 	return e.fitDisguised(asItIs, wrongPairs{share, random}, s.Sub("disguised"))
 }
@@ -252,14 +237,14 @@ func (e *evidence) fitDisguised(edges *judgedEdges, random wrongPairs, s rng.Str
 		if e.prog.params.Lookup(models.EvidenceShare(name)) == nil {
 			continue
 		}
-		pairs, err := e.disguised(name, len(edges.fitted), s.Sub(name))
+		pairs, err := e.disguised(name, len(edges.sample[0]), s.Sub(name))
 		if err != nil {
 			return err
 		}
 		if len(pairs) < 2 {
 			continue
 		}
-		if err := e.weigh(edges.w); err != nil {
+		if err := e.weigh(nil); err != nil {
 			return err
 		}
 		none, err := e.judge(pairs, nil, e.names)
@@ -409,7 +394,7 @@ const (
 // if they were missing, by the sources that judge each without itself, against candidates
 // that are none and random pairs. Ranking is harder than telling edges from random pairs
 // alone, which nearly all candidates would pass for.
-func (e *evidence) fitNew(edges *judgedEdges, random [][]float32, s rng.Stream) error {
+func (e *evidence) fitNew(looked lookedAt, edges *judgedEdges, random [][]float32, s rng.Stream) error {
 	var near []int32
 	var similar []float32
 	err := e.rows("evidence", func(z *runtime.Buffer) error {
@@ -427,8 +412,9 @@ func (e *evidence) fitNew(edges *judgedEdges, random [][]float32, s rng.Stream) 
 	e.near, e.two = firstOf(near, newNearest, e.k[0]), firstOf(two, newTwoStep, e.k[1])
 	mean, adamicAdar := edges.sample[slices.Index(e.names, "mean")], edges.sample[slices.Index(e.names, "adamic_adar")]
 	var rank []int // edges, of those that are fitted to, that would be candidates
-	for k, i := range edges.fitted {
-		for _, v := range e.g.Edges[i] {
+	ends := lookedOf(looked, e.g.Edges)
+	for k, i := range looked.fitted {
+		for _, v := range ends[i] {
 			last, least := int(v)*newNearest+newNearest-1, common[int(v)*newTwoStep+newTwoStep-1]
 			const rounding = 1e-5
 			if near[last] < 0 || mean[k] >= similar[last]-rounding || adamicAdar[k] > 0 && float64(adamicAdar[k]) >= fmath.Log(1+float64(0.99*float64(least))) { // which counts in steps
@@ -516,27 +502,17 @@ func indices(n int) []int {
 // count less alike, and beyond what edges that nobody doubts lose by the latter: where that is
 // much, there is little else to judge by. Where it is closed, what a real edge would lose by
 // false doubts is more than what others would gain.
-func (e *evidence) open(linear *regression, asItIs, weighed *judgedEdges, w []float32) (float64, error) {
+func (e *evidence) open(looked lookedAt, linear *regression, asItIs, weighed *judgedEdges, w []float32) (float64, error) {
 	sum := 0.0
 	for _, v := range w {
 		sum += float64(v)
 	}
-	after, err := weighed.logits(linear.logits)
+	alike, err := e.judgeLooked(looked, slices.Repeat([]float32{float32(sum / float64(len(w)))}, len(w)), e.lin)
 	if err != nil {
 		return 0, err
 	}
-	alike, err := e.judgeAll(slices.Repeat([]float32{float32(sum / float64(len(w)))}, len(w)), e.lin, asItIs.fitted)
-	if err != nil {
-		return 0, err
-	}
-	control, err := alike.logits(linear.logits)
-	if err != nil {
-		return 0, err
-	}
-	before, err := asItIs.logits(func(columns [][]float32) []float64 { return linear.logits(e.pick(columns, e.lin)) })
-	if err != nil {
-		return 0, err
-	}
+	before, after, control := linear.logits(e.pick(asItIs.columns, e.lin)), linear.logits(weighed.columns), linear.logits(alike.columns)
+	w = lookedOf(looked, w)
 	fall, doubted := 0.0, gatePrior*float64(len(w))
 	lost, others := 0.0, doubted
 	for i, v := range w {
@@ -552,6 +528,26 @@ func (e *evidence) open(linear *regression, asItIs, weighed *judgedEdges, w []fl
 	}
 	g := fall/doubted - max(0, lost/others)
 	return min(1, max(0, (g-gateOpens)/gateWidth)), nil
+}
+
+// reweigh makes w what edges weigh in the next round, where own are the logits of the edges that are looked at.
+func (e *evidence) reweigh(w []float32, looked lookedAt, own []float64, l *regression, share float64) error {
+	enter := func(lo int, logits []float64) {
+		for i, logit := range logits {
+			w[lo+i] = float32(max(fmath.Pow(trust(logit, share), models.EvidencePower), models.MinEvidence))
+		}
+	}
+	if looked.edges == nil {
+		enter(0, own)
+		return nil
+	}
+	columns := make([][]float32, len(e.rob))
+	return e.over(e.function(e.rob), len(w), func(i int) ([2]int32, float32) { return e.g.Edges[i], w[i] }, func(f *runtime.Function, lo int) {
+		for k, name := range e.rob {
+			columns[k] = f.Result(name).F32
+		}
+		enter(lo, l.logits(columns))
+	})
 }
 
 // setRegression gives a regression of the program its parameters.
@@ -652,12 +648,13 @@ func pick(columns [][]float32, all, names []string) (out [][]float32) {
 }
 
 // chosen returns the rows of columns that are listed.
-func chosen(columns [][]float32, rows []int) [][]float32 {
+func chosen[T any](columns [][]T, rows []int) [][]T {
 	if len(rows) == len(columns[0]) {
 		return columns
 	}
-	out := make([][]float32, len(columns))
+	out := make([][]T, len(columns))
 	for c, x := range columns {
+		out[c] = make([]T, 0, len(rows))
 		for _, i := range rows {
 			out[c] = append(out[c], x[i])
 		}

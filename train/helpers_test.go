@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,9 +15,9 @@ import (
 )
 
 // synthetic generates a small graph whose damage is known.
-func synthetic(t testing.TB, seed uint64) *data.Dataset {
+func synthetic(t testing.TB, seed uint64, sets ...string) *data.Dataset {
 	t.Helper()
-	cfg, err := config.Load("gcn", "synthetic", "", small)
+	cfg, err := config.Load("gcn", "synthetic", "", slices.Concat(small, sets))
 	if err != nil {
 		t.Fatal(err)
 	}

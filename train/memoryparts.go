@@ -95,9 +95,12 @@ func (p *predictor) candidates() {
 		phase, edges := "", len(p.ds.Graph.Edges)
 		if p.once {
 			phase = "evidence"
-			if names, _, _ := models.EvidenceOf(func(param string) bool { return p.prog.Param(param) != nil }); edges*len(names) <= mostKept {
-				p.partOf(phase, "evidence for all edges by source", 3*4*edges*len(names))
+			names, _, _ := models.EvidenceOf(func(param string) bool { return p.prog.Param(param) != nil })
+			looked := edges
+			if looksAtSome(edges, len(names)) {
+				looked = mostLooked
 			}
+			p.partOf(phase, "evidence for edges by source", 3*4*looked*len(names))
 		}
 		pairs := 20 * min(evidenceChunk, max(newPairs, m/2))
 		if !p.inFiles() {
