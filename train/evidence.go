@@ -27,18 +27,19 @@ type evidence struct {
 	chunks func() (runtime.Chunks, error) // over which rows of all nodes are computed; nil: at once, in memory
 	files  *scratch.Files                 // where there are chunks, of what is known of pairs
 
-	f      *runtime.Function // that judged pairs last; others would hold rows of all nodes too
-	weighs bool              // it reads w
-	keep   bool              // what judges candidates, since others will follow
-	once   bool              // candidates are judged, none will follow
-	k      [2]int            // how many of near and of two are asked for
-	a      *runtime.Buffer   // [entries] weights of the graph's edges
-	w      *runtime.Buffer   // [P] of the pairs
-	pairs  *runtime.Buffer   // [2,P]
-	known  []ofPairs         // of the pairs in the graph as it is, which the function at hand may read
-	edges  []float32         // [E] how likely each edge is one
-	near   []int32           // [N,k[0]] by the rows "evidence"
-	two    []int32           // [N,k[1]]
+	f      *runtime.Function     // that judged pairs last; others would hold rows of all nodes too
+	weighs bool                  // it reads w
+	keep   bool                  // what judges candidates, since others will follow
+	once   bool                  // candidates are judged, none will follow
+	told   func(done, total int) // of the edges that are judged, in all passes over a large graph; may be nil
+	k      [2]int                // how many of near and of two are asked for
+	a      *runtime.Buffer       // [entries] weights of the graph's edges
+	w      *runtime.Buffer       // [P] of the pairs
+	pairs  *runtime.Buffer       // [2,P]
+	known  []ofPairs             // of the pairs in the graph as it is, which the function at hand may read
+	edges  []float32             // [E] how likely each edge is one
+	near   []int32               // [N,k[0]] by the rows "evidence"
+	two    []int32               // [N,k[1]]
 
 	names, lin, rob []string // of the sources, and of those of the linear and robust regressions
 
@@ -300,6 +301,7 @@ func (e *evidence) judgeEdges(counts []float32) error {
 	}
 	e.edges = append(e.edges, weight...)
 	err = e.likelihoods(models.ExistingFunc, len(e.edges), func(i int) ([2]int32, float32) { return e.g.Edges[i], weight[i] }, func(likely []float32, lo int) {
+		e.tell(models.EvidenceRounds, lo+len(likely))
 		for i, p := range likely {
 			if counts != nil {
 				p *= counts[lo+i]
@@ -309,6 +311,14 @@ func (e *evidence) judgeEdges(counts []float32) error {
 	})
 	e.release()
 	return err
+}
+
+// tell tells that so many edges were judged after some passes over all, where there are many: after those
+// that weigh edges comes one that says how likely they are.
+func (e *evidence) tell(passes, edges int) {
+	if all := len(e.g.Edges); e.told != nil && looksAtSome(all, len(e.names)) {
+		e.told(passes*all+edges, (models.EvidenceRounds+1)*all)
+	}
 }
 
 // isOpen reports whether robust evidence says anything.

@@ -149,8 +149,14 @@ func lookAtHalf(t *testing.T, ds *data.Dataset) {
 // What is estimated from half of the edges is about that of all.
 func TestEvidenceOfSomeEdges(t *testing.T) {
 	ds := synthetic(t, 2, "synthetic.nodes=6000")
+	var told []Event
+	see := watch(func(e Event) {
+		if e.Phase == "evidence" {
+			told = append(told, e)
+		}
+	})
 	edges := func() (p []float32) {
-		r := run(t, "ecl-gsr", ds, Options{}, "model.edges.judge=evidence", "train.epochs=1", "train.pretrain_steps=0", "train.joint_every=0").Trained.Refined
+		r := run(t, "ecl-gsr", ds, Options{Observer: see}, "model.edges.judge=evidence", "train.epochs=1", "train.pretrain_steps=0", "train.joint_every=0").Trained.Refined
 		for i, existing := range r.Candidates.Existing {
 			if existing {
 				p = append(p, r.Probability[i])
@@ -166,6 +172,12 @@ func TestEvidenceOfSomeEdges(t *testing.T) {
 	}
 	if off == 0 || off > 0.03 {
 		t.Errorf("probabilities of %d edges are off by %.4f on average, want a little", len(all), off)
+	}
+	if len(told) <= models.EvidenceRounds || told[len(told)-1].Step != told[0].Total || told[0].Total != (models.EvidenceRounds+1)*len(all) {
+		t.Errorf("%d events tell of evidence, the last %+v", len(told), told[len(told)-1])
+	}
+	if !slices.IsSortedFunc(told, func(a, b Event) int { return a.Step - b.Step }) {
+		t.Error("a step comes before an earlier one")
 	}
 }
 

@@ -155,7 +155,7 @@ func (e *evidence) fit(x graph.NodeFeatures, labels []int32, training []int32, s
 		for _, i := range looked.fitted {
 			trusted = append(trusted, max(trust(own[i], share), 0.02))
 		}
-		if err := e.reweigh(w, looked, own, l, share); err != nil {
+		if err := e.reweigh(r, w, looked, own, l, share); err != nil {
 			return err
 		}
 	}
@@ -530,8 +530,8 @@ func (e *evidence) open(looked lookedAt, linear *regression, asItIs, weighed *ju
 	return min(1, max(0, (g-gateOpens)/gateWidth)), nil
 }
 
-// reweigh makes w what edges weigh in the next round, where own are the logits of the edges that are looked at.
-func (e *evidence) reweigh(w []float32, looked lookedAt, own []float64, l *regression, share float64) error {
+// reweigh makes w what edges weigh behind round r, where own are the logits of the edges that are looked at.
+func (e *evidence) reweigh(r int, w []float32, looked lookedAt, own []float64, l *regression, share float64) error {
 	enter := func(lo int, logits []float64) {
 		for i, logit := range logits {
 			w[lo+i] = float32(max(fmath.Pow(trust(logit, share), models.EvidencePower), models.MinEvidence))
@@ -547,6 +547,7 @@ func (e *evidence) reweigh(w []float32, looked lookedAt, own []float64, l *regre
 			columns[k] = f.Result(name).F32
 		}
 		enter(lo, l.logits(columns))
+		e.tell(r-1, lo+len(columns[0]))
 	})
 }
 

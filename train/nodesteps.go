@@ -255,6 +255,11 @@ func (t *nodeSteps) begin() error {
 				return c, err
 			}
 		}
+		if o := t.opts.Observer; o != nil {
+			t.judge.told = func(done, total int) {
+				o.Observe(Event{Phase: "evidence", Step: done, Total: total, Loss: math.NaN(), ValAcc: math.NaN()})
+			}
+		}
 		t.judge.keep, t.judge.once = searchesAgain(t.cfg), !choosesAgain(t.cfg, t.prog.Module)
 		o := candidateOptions(t.cfg, t.ds.Graph.N, t.prog.Module)
 		if slices.Contains(t.cfg.Similarities(), config.SimilarityEvidence) && o.K <= newNearest && o.Index.Same(graph.IndexAuto, t.ds.Graph.N) {

@@ -75,8 +75,9 @@ type Observer interface {
 
 // Event is the state of a run after a step.
 type Event struct {
-	Phase string // deepwalk, pretrain, train or fit
-	// Step of Total steps of the phase are done.
+	Phase string // deepwalk, evidence, pretrain, train or fit
+	// Step of Total steps of the phase are done; of evidence, which large graphs alone tell of, edges that
+	// were judged, in all passes over them.
 	Step, Total int
 	Loss        float64
 	// ValAcc is the last validation accuracy in percent; NaN before the first.
