@@ -2,11 +2,14 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"io"
 	"path/filepath"
 	"runtime/pprof"
 	"strings"
 
+	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/train"
@@ -87,6 +90,18 @@ func (p *profile) stop() {
 		pprof.StopCPUProfile()
 		p.sampling = false
 	}
+}
+
+// failed ends the profile of work that ended in an error, and writes it where that was stopped by the
+// user, who may have seen enough.
+func (p *profile) failed(ctx context.Context, err error) error {
+	p.stop()
+	if gsrc.IsInterrupted(ctx, err) {
+		if failed := p.write(); failed != nil {
+			return errors.Join(err, failed)
+		}
+	}
+	return err
 }
 
 // write writes what was asked for.

@@ -167,8 +167,7 @@ func (a *app) train(c *cobra.Command, f *trainFlags) error {
 	run, err := gsrc.Train(c.Context(), f.opts)
 	show.finish()
 	if err != nil {
-		profile.stop()
-		return a.resumable(c, optionFault(err), f.opts.Out)
+		return a.resumable(c, profile.failed(c.Context(), optionFault(err)), f.opts.Out)
 	}
 	if err := a.report(run, f); err != nil {
 		return err
@@ -188,8 +187,7 @@ func (a *app) resume(c *cobra.Command, f *trainFlags) error {
 	run, err := gsrc.Resume(c.Context(), f.resume, gsrc.ResumeOptions{Data: f.opts.Data, Threads: f.opts.Threads, Device: f.opts.Device, Executor: f.opts.Executor, Baselines: f.opts.Baselines, OnDeviceSelected: a.printDevice(), Observer: profile.observer, Trace: profile.trace})
 	show.finish()
 	if err != nil {
-		profile.stop()
-		return a.resumable(c, err, f.resume)
+		return a.resumable(c, profile.failed(c.Context(), err), f.resume)
 	}
 	if err := a.report(run, f); err != nil {
 		return err
