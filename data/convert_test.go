@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/data/store"
+	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 )
 
@@ -77,6 +78,7 @@ func TestStoresHoldWhatWasRead(t *testing.T) {
 					t.Errorf("%s: %+v, want %+v", p[0], p[1], p[2])
 				}
 			}
+			sameRows(t, got.Rows(), want.Rows())
 			if len(got.Splits) != len(want.Splits) {
 				t.Fatalf("%d splits, want %d", len(got.Splits), len(want.Splits))
 			}
@@ -86,6 +88,32 @@ func TestStoresHoldWhatWasRead(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// sameRows compares the entries into all nodes, and what a store says that they weigh.
+func sameRows(t *testing.T, stored, want graph.Rows) {
+	t.Helper()
+	for v := range int32(want.Nodes()) {
+		sources, weights, err := stored.Row(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantSources, wantWeights, _ := want.Row(v)
+		if !slices.Equal(sources, wantSources) || !slices.Equal(weights, wantWeights) {
+			t.Errorf("entries into node %d: %v, %v, want %v, %v", v, sources, weights, wantSources, wantWeights)
+		}
+		total := float64(len(sources))
+		if weights != nil {
+			total = 0
+			for _, w := range weights {
+				total += float64(w)
+			}
+		}
+		totals, err := stored.(graph.Totals).Totals(nil, []int32{v})
+		if err != nil || totals[0] != total {
+			t.Errorf("entries into node %d weigh %v (%v), want %v", v, totals, err, total)
+		}
 	}
 }
 

@@ -64,6 +64,29 @@ func (r storedRows) Row(v int32) (sources []int32, weights []float32, err error)
 	return sources, weights, err
 }
 
+// Totals is of [graph.Totals].
+func (r storedRows) Totals(to []float64, nodes []int32) ([]float64, error) {
+	for _, v := range nodes {
+		at, err := r.indptr.At(int64(v), int64(v)+2)
+		if err != nil {
+			return nil, err
+		}
+		total := float64(at[1] - at[0])
+		if r.weights.Len() > 0 {
+			weights, err := r.weights.At(at[0], at[1])
+			if err != nil {
+				return nil, err
+			}
+			total = 0
+			for _, w := range weights {
+				total += float64(w)
+			}
+		}
+		to = append(to, total)
+	}
+	return to, nil
+}
+
 // Ahead has the rows of nodes read from the disk that are asked for next.
 func (r storedRows) Ahead(nodes []int32) {
 	if !r.ahead.Begin() {

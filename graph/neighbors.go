@@ -8,13 +8,20 @@ import (
 )
 
 // Rows is a graph by its nodes' incoming entries, which may lie in files. Where it has a method
-// Ahead(nodes []int32) it is told which rows come next.
+// Ahead(nodes []int32) it is told which rows come next, and where it is a [Totals], it is asked for what rows
+// weigh that nothing else is read of.
 type Rows interface {
 	// Nodes is the number of nodes.
 	Nodes() int
 	// Row returns the sources of the entries into a node, ascending, and their weights, nil
 	// where all are 1. They are valid until the next call.
 	Row(v int32) (sources []int32, weights []float32, err error)
+}
+
+// Totals are rows of which it takes less to know what they weigh than to read them.
+type Totals interface {
+	// Totals appends what the entries into each node weigh together.
+	Totals(to []float64, nodes []int32) ([]float64, error)
 }
 
 // Row is the row of a node of a structure; see [Rows].
@@ -36,6 +43,7 @@ type NeighborSampler struct {
 	fanouts []int // by hop from the seeds; 0 takes all
 	places  numbering
 	drawn   []int32
+	totals  []float64
 
 	// ByWeight has entries drawn as often as they weigh, each for as much as others: what weighs
 	// more than its part of a row is there for sure. Otherwise all are drawn alike.
@@ -99,12 +107,12 @@ func (s *NeighborSampler) Sample(b *NeighborBatch, seeds []int32, stream rng.Str
 		}
 		from = to
 	}
-	for i, v := range b.Nodes[from:] {
-		sources, weights, err := s.rows.Row(v)
-		if err != nil {
-			return err
-		}
-		if total := sumOf(sources, weights); total > 0 {
+	var err error
+	if s.totals, err = totalsOf(s.rows, s.totals[:0], b.Nodes[from:]); err != nil {
+		return err
+	}
+	for i, total := range s.totals {
+		if total > 0 {
 			in.Col, b.Weights, b.At = append(in.Col, int32(from+i)), append(b.Weights, float32(total)), append(b.At, -1)
 		}
 		in.RowPtr = append(in.RowPtr, int32(len(in.Col)))
@@ -180,6 +188,9 @@ func (s *NeighborSampler) row(b *NeighborBatch, v int32, fanout int, stream rng.
 		}
 	} else {
 		s.drawn = sampleFew(s.drawn[:0], len(sources), fanout, stream.At(uint64(v)))
+		for _, i := range s.drawn {
+			s.places.touch(sources[i])
+		}
 		sum := 0.0
 		for _, i := range s.drawn {
 			in.Col, b.Weights, b.At = append(in.Col, s.meet(b, sources[i])), append(b.Weights, weight(int(i))), append(b.At, i)
@@ -194,6 +205,21 @@ func (s *NeighborSampler) row(b *NeighborBatch, v int32, fanout int, stream rng.
 	}
 	in.RowPtr = append(in.RowPtr, int32(len(in.Col)))
 	return nil
+}
+
+// totalsOf appends what the rows of nodes weigh.
+func totalsOf(rows Rows, to []float64, nodes []int32) ([]float64, error) {
+	if rows, ok := rows.(Totals); ok {
+		return rows.Totals(to, nodes)
+	}
+	for _, v := range nodes {
+		sources, weights, err := rows.Row(v)
+		if err != nil {
+			return nil, err
+		}
+		to = append(to, sumOf(sources, weights))
+	}
+	return to, nil
 }
 
 // sumOf is the weight of a row.

@@ -3,8 +3,9 @@ package graph
 // numbering numbers nodes of a graph as they are met, anew each round. A node's number lies beside the
 // round that it is of, so that meeting one in a large graph reads one line of memory.
 type numbering struct {
-	of    []numbered
-	round uint32
+	of      []numbered
+	round   uint32
+	touched uint32
 }
 
 type numbered struct {
@@ -31,3 +32,7 @@ func (m *numbering) meet(v int64, next int) (place int32, isNew bool) {
 	}
 	return x.place, isNew
 }
+
+// touch has what meeting a node reads come from memory, beside what it does for others, which do not wait
+// for each other.
+func (m *numbering) touch(v int32) { m.touched ^= m.of[v].round }
