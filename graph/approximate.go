@@ -3,6 +3,7 @@ package graph
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
@@ -50,8 +51,10 @@ func SearchScratch(n, f, k int, by Index) (bytes int, pool kernels.Scratch) {
 		return 0, kernels.NearestScratch(n, f, k)
 	}
 	pieces := n/indexRun + 2*n/indexLeaf + 1
-	// The lists of before; a tree with its keys, products and normals; the sample.
-	bytes = 4*n*k + (4+8+4)*n + 4*pieces*f + 4*indexSample*(indexBlock+f+k)
+	// What lists hold beyond k; those of before, and of rows in whose lists each is; a tree with its keys,
+	// products and normals; the sample.
+	wide := max(k, indexNear)
+	bytes = 8*n*(wide-k) + 4*n*(wide+indexBack) + (4+8+4)*n + 4*pieces*f + 4*indexSample*(indexBlock+f+k)
 	return bytes, kernels.NearestWithinScratch(indexLeaf, f).Max(kernels.MatMulScratch(indexSample, f, indexBlock, false, true)).Max(kernels.Scratch{Part: n})
 }
 
@@ -68,9 +71,12 @@ func (s *Neighbors) Search(pool *kernels.Pool, emb []float32, n, f, k int, by In
 // Sizes of the approximate index. The result depends on them.
 const (
 	indexRecall = 0.95 // of a sample, enough to stop at
+	indexGain   = 0.01 // less, and looking at neighbours of neighbours again is not worth it
 	indexSample = 128  // rows that recall is measured on
 	indexRound  = 4    // trees between two measurements
 	indexTrees  = 32   // at most
+	indexNear   = 10   // neighbours that lists hold at least meanwhile: the fewer, the less lies around them
+	indexBack   = 4    // rows in whose lists a row is, at most, that count as its neighbours
 	indexLeaf   = 1024 // most rows of a leaf
 	indexRun    = 512  // most rows that are projected as one piece of work
 	indexBlock  = 4096 // rows that a sample is compared with at a time
@@ -79,16 +85,16 @@ const (
 // Approximate is [Neighbors.Exact] with an index: in time that grows little
 // faster than n, and memory in proportion to n, it finds most of the neighbours.
 // recall is the share of the true ones, as measured on 128 rows; the search goes
-// on until that is 95 %, or where rows are all about equally far from each other for 32
+// on until that is 95 %, or, where rows are all about equally far from each other, for 32
 // trees. Similarities may differ from exact ones in the last bits.
 //
 // Rows are halved again and again by their product with the difference of two of
 // them, drawn at random, down to leaves of at most 1024: a random projection tree
 // (Dasgupta and Freund, "Random projection trees and low dimensional manifolds",
-// STOC 2008). In a leaf all pairs are compared, as matrix products. After the
-// first four trees the neighbours of neighbours are looked at, and again after the
-// last one, as long as that finds more and 95 % are not reached. The draws are the
-// same for every search.
+// STOC 2008). In a leaf all pairs are compared, as matrix products. After the first
+// four trees the neighbours of neighbours are looked at, and after eight, sixteen and the
+// last one again and again while that finds more, those in whose lists a row is among them
+// ([kernels.Pool.NearestAround]). The draws are the same for every search.
 func (s *Neighbors) Approximate(pool *kernels.Pool, emb []float32, n, f, k int) (idx []int32, sim []float32, recall float64) {
 	if len(emb) < n*f {
 		panic(fmt.Sprintf("graph: approximate neighbours: emb has %d elements, its shape [%d,%d] needs %d", len(emb), n, f, n*f))
@@ -102,43 +108,66 @@ func (s *Neighbors) Approximate(pool *kernels.Pool, emb []float32, n, f, k int) 
 		defer pool.Close()
 	}
 	s.directions.of(pool, emb, n, f)
-	s.idx, s.sim = room(s.idx, n*k), room(s.sim, n*k)
+	wide := max(k, indexNear)
+	s.idx, s.sim = room(s.idx, n*wide), room(s.sim, n*wide)
 	for i := range s.idx {
 		s.idx[i], s.sim[i] = -1, float32(math.Inf(-1))
 	}
 	rows := len(s.nodes)
 	if rows <= indexLeaf {
+		s.idx, s.sim = s.idx[:n*k], s.sim[:n*k]
 		pool.Nearest(s.idx, s.sim, s.z, rows, f, k)
 		s.number(n, k)
 		return s.idx, s.sim, 1
 	}
 	s.sample.take(pool, s.z, rows, f, k)
 	stream := rng.New(0, "neighbours")
-	for t := range indexTrees {
+	for t, again := 0, 2*indexRound; t < indexTrees && recall < indexRecall; {
 		s.tree.grow(pool, s.z, rows, f, stream.At(uint64(t)))
-		pool.NearestWithin(s.idx, s.sim, s.z, rows, f, k, s.tree.order, s.tree.start, indexLeaf)
-		if (t+1)%indexRound != 0 {
+		pool.NearestWithin(s.idx, s.sim, s.z, rows, f, wide, s.tree.order, s.tree.start, indexLeaf)
+		if t++; t%indexRound != 0 {
 			continue
 		}
-		if t+1 == indexRound {
-			s.around(pool, rows, f, k)
+		if t == indexRound {
+			s.around(pool, rows, f, wide, 0)
 		}
-		if recall = s.sample.recall(s.sim); recall >= indexRecall {
-			break
+		recall = s.sample.recall(s.sim, wide)
+		if t < again {
+			continue
+		}
+		again *= 2
+		for before := -1.0; recall < indexRecall && recall >= before+indexGain; {
+			s.around(pool, rows, f, wide, indexBack)
+			before, recall = recall, s.sample.recall(s.sim, wide)
 		}
 	}
-	for before := -1.0; recall < indexRecall && recall > before; {
-		s.around(pool, rows, f, k)
-		before, recall = recall, s.sample.recall(s.sim)
+	for u := 1; u < rows; u++ {
+		copy(s.idx[u*k:(u+1)*k], s.idx[u*wide:])
+		copy(s.sim[u*k:(u+1)*k], s.sim[u*wide:])
 	}
+	s.idx, s.sim = s.idx[:n*k], s.sim[:n*k]
 	s.number(n, k)
 	return s.idx, s.sim, recall
 }
 
-// around looks at the neighbours of the neighbours that were found.
-func (s *Neighbors) around(pool *kernels.Pool, rows, f, k int) {
-	s.old = append(s.old[:0], s.idx[:rows*k]...)
-	pool.NearestAround(s.idx, s.sim, s.z, rows, f, k, s.old, s.tree.order)
+// around looks at the neighbours of the neighbours that were found, and of so many of those rows in whose
+// lists a row is.
+func (s *Neighbors) around(pool *kernels.Pool, rows, f, k, back int) {
+	s.old, s.back = append(s.old[:0], s.idx[:rows*k]...), room(s.back, rows*back)
+	for i := range s.back {
+		s.back[i] = -1
+	}
+	for q := range k * min(back, 1) { // the nearest first
+		for u := range rows {
+			if v := int(s.old[u*k+q]); v >= 0 {
+				list := s.back[v*back:][:back]
+				if i := slices.Index(list, -1); i >= 0 {
+					list[i] = int32(u)
+				}
+			}
+		}
+	}
+	pool.NearestAround(s.idx, s.sim, s.z, rows, f, k, s.old, s.back, s.tree.order)
 }
 
 // sample is some rows with the similarities of their true neighbours.
@@ -198,11 +227,11 @@ func (s *sample) Do(lo, hi int) {
 }
 
 // recall returns the share of the true neighbours among those found, at the
-// given similarities. Equally near rows stand for each other.
-func (s *sample) recall(sim []float32) float64 {
+// given similarities, of which a row has each. Equally near rows stand for each other.
+func (s *sample) recall(sim []float32, each int) float64 {
 	found, all := 0, 0
 	for i, v := range s.rows {
-		f, a := Hits(s.best[i*s.k:(i+1)*s.k], sim[int(v)*s.k:(int(v)+1)*s.k])
+		f, a := Hits(s.best[i*s.k:(i+1)*s.k], sim[int(v)*each:][:s.k])
 		found, all = found+f, all+a
 	}
 	return float64(found) / float64(max(all, 1))

@@ -203,8 +203,8 @@ func TestApproximateGoesOn(t *testing.T) {
 	if recall >= indexRecall {
 		t.Fatalf("recall %.3f: rows as near as each other are found by trees alone", recall)
 	}
-	s.around(pool, n, f, k)
-	if more := s.sample.recall(s.sim); more > recall {
+	s.around(pool, n, f, k, indexBack)
+	if more := s.sample.recall(s.sim, k); more > recall+indexGain {
 		t.Errorf("recall %.3f, and %.3f with one round more", recall, more)
 	}
 }

@@ -31,6 +31,7 @@ type Neighbors struct {
 	tree   projectionTree
 	sample sample
 	old    []int32
+	back   []int32
 	own    within
 
 	rows, columns kernels.CSR // of z, where few of its entries are not 0
