@@ -106,7 +106,7 @@ conformance-flink: bin/flink/installed ## run the pipelines of beam/ on a local 
 	cd beam && flink/run.sh $(CURDIR)/bin/flink $(GO) test ./pipeline -timeout 30m -count 1 $(FLINKFLAGS) -args
 
 FLINK      ?= results/flink
-FLINKNODES ?= 1000000
+FLINKNODES ?= 50000
 
 bench-flink: build build-beam bin/flink/installed ## refine a generated graph on a local Flink and print what each stage takes (FLINKNODES, FLINK_HEAP, FLINK_MANAGED)
 	rm -rf $(FLINK)
