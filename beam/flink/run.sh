@@ -9,6 +9,8 @@ dir=$(mktemp -d)
 cat >"$dir/flink-conf.yaml" <<END
 taskmanager.memory.managed.size: $managed
 taskmanager.numberOfTaskSlots: $parallelism
+taskmanager.memory.network.min: ${FLINK_NETWORK:-64m}
+taskmanager.memory.network.max: ${FLINK_NETWORK:-64m}
 parallelism.default: $parallelism
 io.tmp.dirs: $dir
 END
