@@ -208,3 +208,35 @@ func TestApproximateGoesOn(t *testing.T) {
 		t.Errorf("recall %.3f, and %.3f with one round more", recall, more)
 	}
 }
+
+// After two trees, rows in whose lists a row is lead to more of its neighbours than those in its own alone.
+func TestAroundBothWays(t *testing.T) {
+	const n, f, k = 8000, 16, 5
+	pool := kernels.NewPool(0)
+	defer pool.Close()
+	x := make([]float32, n*f)
+	pool.Normal(x, rng.New(2, "rows"))
+	similar := func(back int) []float32 {
+		var s Neighbors
+		s.directions.of(pool, x, n, f)
+		s.idx, s.sim = slices.Repeat([]int32{-1}, n*k), slices.Repeat([]float32{float32(math.Inf(-1))}, n*k)
+		for t := range uint64(2) {
+			s.tree.grow(pool, s.z, n, f, rng.New(0, "neighbours").At(t))
+			pool.NearestWithin(s.idx, s.sim, s.z, n, f, k, s.tree.order, s.tree.start, indexLeaf)
+		}
+		s.around(pool, n, f, k, back)
+		return s.sim
+	}
+	one, both, nearer := similar(0), similar(indexBack), 0
+	for i := range one {
+		if both[i] < one[i] {
+			t.Fatalf("neighbour %d of row %d is farther: %v, by the lists of a row alone %v", i%k, i/k, both[i], one[i])
+		}
+		if both[i] > one[i] {
+			nearer++
+		}
+	}
+	if nearer < len(one)/100 {
+		t.Errorf("%d of %d neighbours are nearer", nearer, len(one))
+	}
+}
