@@ -71,18 +71,15 @@ func (r storedRows) Totals(to []float64, nodes []int32) ([]float64, error) {
 		if err != nil {
 			return nil, err
 		}
-		total := float64(at[1] - at[0])
-		if r.weights.Len() > 0 {
-			weights, err := r.weights.At(at[0], at[1])
-			if err != nil {
-				return nil, err
-			}
-			total = 0
-			for _, w := range weights {
-				total += float64(w)
-			}
+		if r.weights.Len() == 0 {
+			to = append(to, float64(at[1]-at[0]))
+			continue
 		}
-		to = append(to, total)
+		weights, err := r.weights.At(at[0], at[1])
+		if err != nil {
+			return nil, err
+		}
+		to = append(to, graph.RowWeight(nil, weights))
 	}
 	return to, nil
 }

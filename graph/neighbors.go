@@ -173,7 +173,7 @@ func (s *NeighborSampler) row(b *NeighborBatch, v int32, fanout int, stream rng.
 		for i, u := range sources {
 			in.Col, b.Weights, b.At = append(in.Col, s.meet(b, u)), append(b.Weights, weight(i)), append(b.At, int32(i))
 		}
-	} else if total := sumOf(sources, weights); s.ByWeight && weights != nil && total > 0 {
+	} else if total := RowWeight(sources, weights); s.ByWeight && weights != nil && total > 0 {
 		// Of points at equal distances along the row (systematic sampling, Madow 1949).
 		each := total / float64(fanout)
 		sum, next := 0.0, each*float64(stream.Uniform(uint64(v)))
@@ -197,7 +197,7 @@ func (s *NeighborSampler) row(b *NeighborBatch, v int32, fanout int, stream rng.
 			sum += float64(weight(int(i)))
 		}
 		if sum > 0 {
-			scale := float32(sumOf(sources, weights) / sum)
+			scale := float32(RowWeight(sources, weights) / sum)
 			for i := range b.Weights[first:] {
 				b.Weights[first+i] *= scale
 			}
@@ -217,13 +217,13 @@ func totalsOf(rows Rows, to []float64, nodes []int32) ([]float64, error) {
 		if err != nil {
 			return nil, err
 		}
-		to = append(to, sumOf(sources, weights))
+		to = append(to, RowWeight(sources, weights))
 	}
 	return to, nil
 }
 
-// sumOf is the weight of a row.
-func sumOf(sources []int32, weights []float32) float64 {
+// RowWeight is what the entries of a row weigh together, 1 each where weights is nil.
+func RowWeight(sources []int32, weights []float32) float64 {
 	if weights == nil {
 		return float64(len(sources))
 	}
