@@ -97,9 +97,7 @@ func (p *profile) stop() {
 func (p *profile) failed(ctx context.Context, err error) error {
 	p.stop()
 	if gsrc.IsInterrupted(ctx, err) {
-		if failed := p.write(); failed != nil {
-			return errors.Join(err, failed)
-		}
+		return errors.Join(err, p.write())
 	}
 	return err
 }
