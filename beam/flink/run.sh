@@ -1,6 +1,8 @@
 #!/bin/sh
 # Starts Beam's job server, from the jars in the folder $1, on a loopback address, with a Flink of its own
-# in the process, and runs the command that follows with flags that lead there.
+# in the process, and runs the command that follows with flags that lead there. By variables: FLINK_HEAP of the
+# process, FLINK_PARALLELISM, how many parts a stage has, FLINK_MANAGED and FLINK_NETWORK, the memory that they
+# share; FLINK_PORT of the job server; FLINK_TIMES=1 prints what the process took.
 set -eu
 jars=$1 port=${FLINK_PORT:-8099} heap=${FLINK_HEAP:-2g} managed=${FLINK_MANAGED:-1g} parallelism=${FLINK_PARALLELISM:-1}
 shift
