@@ -50,12 +50,11 @@ func SearchScratch(n, f, k int, by Index) (bytes int, pool kernels.Scratch) {
 	if !by.approximate(n) || n <= indexLeaf {
 		return 0, kernels.NearestScratch(n, f, k)
 	}
-	pieces := n/indexRun + 2*n/indexLeaf + 1
-	// What lists hold beyond k; those of before, and of rows in whose lists each is; a tree with its keys,
-	// products and normals; the sample.
+	// What lists hold beyond k, and held before; a tree with its keys, rows, centroids and products; the sample.
 	wide := max(k, indexNear)
-	bytes = 8*n*(wide-k) + 4*n*(wide+indexBack) + (4+8+4)*n + 4*pieces*f + 4*indexSample*(indexBlock+f+k)
-	return bytes, kernels.NearestWithinScratch(indexLeaf, f).Max(kernels.MatMulScratch(indexSample, f, indexBlock, false, true)).Max(kernels.Scratch{Part: n})
+	bytes = 8*n*(wide-k) + 4*n*wide + (4+8)*n + 4*(indexBlock*(f+indexCells)+indexCells*f) + 4*indexSample*(indexBlock+f+k)
+	return bytes, kernels.NearestWithinScratch(indexLeaf, f).Max(kernels.MatMulScratch(indexSample, f, indexBlock, false, true)).
+		Max(kernels.MatMulScratch(indexBlock, f, indexCells, false, true)).Max(kernels.Scratch{Part: n})
 }
 
 // Search finds neighbours by the given index; see [Neighbors.Exact] and
@@ -71,15 +70,17 @@ func (s *Neighbors) Search(pool *kernels.Pool, emb []float32, n, f, k int, by In
 // Sizes of the approximate index. The result depends on them.
 const (
 	indexRecall = 0.95 // of a sample, enough to stop at
-	indexGain   = 0.01 // less, and looking at neighbours of neighbours again is not worth it
+	indexHalf   = 0.5  // enough for lists to lead to more
+	indexGain   = 0.02 // less, and looking at neighbours of neighbours again is not worth it
 	indexSample = 128  // rows that recall is measured on
 	indexRound  = 4    // trees between two measurements
 	indexTrees  = 32   // at most
-	indexNear   = 10   // neighbours that lists hold at least meanwhile: the fewer, the less lies around them
-	indexBack   = 4    // rows in whose lists a row is, at most, that count as its neighbours
+	indexNear   = 14   // neighbours that lists hold at least meanwhile: the fewer, the less lies around them
 	indexLeaf   = 1024 // most rows of a leaf
-	indexRun    = 512  // most rows that are projected as one piece of work
-	indexBlock  = 4096 // rows that a sample is compared with at a time
+	indexCells  = 64   // most cells of a part
+	indexDrawn  = 64   // rows drawn for each cell
+	indexMoves  = 6    // of the centroids
+	indexBlock  = 4096 // rows that are compared with a sample or with centroids at a time
 )
 
 // Approximate is [Neighbors.Exact] with an index: in time that grows little
@@ -88,12 +89,11 @@ const (
 // on until that is 95 %, or, where rows are all about equally far from each other, for 32
 // trees. Similarities may differ from exact ones in the last bits.
 //
-// Rows are halved again and again by their product with the difference of two of
-// them, drawn at random, down to leaves of at most 1024: a random projection tree
-// (Dasgupta and Freund, "Random projection trees and low dimensional manifolds",
-// STOC 2008). In a leaf all pairs are compared, as matrix products. After the first
-// four trees the neighbours of neighbours are looked at, and after eight, sixteen and the
-// last one again and again while that finds more, those in whose lists a row is among them
+// Rows are divided among the nearest of up to 64 centroids, again and again, down to
+// leaves of at most 1024: hierarchical k-means (Muja and Lowe, "Scalable nearest neighbor
+// algorithms for high dimensional data", TPAMI 2014), of rows drawn anew for each tree. In a leaf all
+// pairs are compared, as matrix products. When half of the neighbours are found, after every four trees,
+// those of neighbours are looked at again and again while that finds more
 // ([kernels.Pool.NearestAround]). The draws are the same for every search.
 func (s *Neighbors) Approximate(pool *kernels.Pool, emb []float32, n, f, k int) (idx []int32, sim []float32, recall float64) {
 	if len(emb) < n*f {
@@ -122,22 +122,22 @@ func (s *Neighbors) Approximate(pool *kernels.Pool, emb []float32, n, f, k int) 
 	}
 	s.sample.take(pool, s.z, rows, f, k)
 	stream := rng.New(0, "neighbours")
-	for t, again := 0, 2*indexRound; t < indexTrees && recall < indexRecall; {
+	s.old = room(s.old, rows*wide)
+	for i := range s.old {
+		s.old[i] = -1
+	}
+	for t := 0; t < indexTrees && recall < indexRecall; {
 		s.tree.grow(pool, s.z, rows, f, stream.At(uint64(t)))
 		pool.NearestWithin(s.idx, s.sim, s.z, rows, f, wide, s.tree.order, s.tree.start, indexLeaf)
 		if t++; t%indexRound != 0 {
 			continue
 		}
-		if t == indexRound {
-			s.around(pool, rows, f, wide, 0)
-		}
 		recall = s.sample.recall(s.sim, wide)
-		if t < again {
+		if recall < indexHalf && t < indexTrees {
 			continue
 		}
-		again *= 2
 		for before := -1.0; recall < indexRecall && recall >= before+indexGain; {
-			s.around(pool, rows, f, wide, indexBack)
+			s.around(pool, rows, f, wide)
 			before, recall = recall, s.sample.recall(s.sim, wide)
 		}
 	}
@@ -150,24 +150,40 @@ func (s *Neighbors) Approximate(pool *kernels.Pool, emb []float32, n, f, k int) 
 	return s.idx, s.sim, recall
 }
 
-// around looks at the neighbours of the neighbours that were found, and of so many of those rows in whose
-// lists a row is.
-func (s *Neighbors) around(pool *kernels.Pool, rows, f, k, back int) {
-	s.old, s.back = append(s.old[:0], s.idx[:rows*k]...), room(s.back, rows*back)
-	for i := range s.back {
-		s.back[i] = -1
-	}
-	for q := range k * min(back, 1) { // the nearest first
-		for u := range rows {
-			if v := int(s.old[u*k+q]); v >= 0 {
-				list := s.back[v*back:][:back]
-				if i := slices.Index(list, -1); i >= 0 {
-					list[i] = int32(u)
-				}
+// around looks at the neighbours of the neighbours that were found.
+func (s *Neighbors) around(pool *kernels.Pool, rows, f, k int) {
+	s.since.idx, s.since.old, s.since.k = s.idx, s.old, k
+	pool.For(rows, 1024, &s.since)
+	pool.NearestAround(s.idx, s.sim, s.z, rows, f, k, s.old, s.tree.order)
+}
+
+// since brings lists of before up to date, and marks what was in them.
+type since struct {
+	idx, old []int32 // [n, k]
+	k        int
+}
+
+// Do does so for some rows: the body of a parallel loop.
+func (s *since) Do(lo, hi int) {
+	for u := lo; u < hi; u++ {
+		now, old := s.idx[u*s.k:(u+1)*s.k], s.old[u*s.k:(u+1)*s.k]
+		unmark(old)
+		for i, v := range now {
+			if v >= 0 && slices.Contains(old, v) {
+				now[i] = kernels.Known(v)
 			}
 		}
+		copy(old, now)
+		unmark(now)
 	}
-	pool.NearestAround(s.idx, s.sim, s.z, rows, f, k, s.old, s.back, s.tree.order)
+}
+
+func unmark(list []int32) {
+	for i, v := range list {
+		if v < -1 {
+			list[i] = kernels.Known(v)
+		}
+	}
 }
 
 // sample is some rows with the similarities of their true neighbours.
@@ -255,110 +271,118 @@ func Hits(best, sim []float32) (found, all int) {
 	return found, all
 }
 
-// projectionTree splits rows into leaves.
-type projectionTree struct {
+// meansTree divides rows into leaves.
+type meansTree struct {
 	order []int32 // the rows, leaf by leaf
 	start []int32 // [leaves+1] where each leaf begins
 
-	next   []int32
-	keys   []uint64 // [rows] a row's product, in an order of integers, and the row
-	pieces kernels.CSR
-	normal []float32 // [pieces, f]
-	at     []float32 // [rows] products
+	next  []int32
+	cells []uint64  // [rows] the cell of each row of a part, and the row
+	count []int32   // [cells] rows of each
+	means []float32 // [cells, f]
+	tile  meansTile
 }
 
 // grow makes a tree of the rows of z, [rows, f].
-func (t *projectionTree) grow(pool *kernels.Pool, z []float32, rows, f int, s rng.Stream) {
-	t.order, t.keys, t.at = room(t.order, rows), room(t.keys, rows), room(t.at, rows)
+func (t *meansTree) grow(pool *kernels.Pool, z []float32, rows, f int, s rng.Stream) {
+	t.order, t.cells = room(t.order, rows), room(t.cells, rows)
 	for i := range t.order {
 		t.order[i] = int32(i)
 	}
 	t.start = append(t.start[:0], 0, int32(rows))
-	for level := uint64(0); int(t.start[1]-t.start[0]) > indexLeaf; level++ { // the first is the largest
-		t.project(pool, z, rows, f, s.At(level))
-		t.next = t.next[:0]
-		for i, lo := range t.start[:len(t.start)-1] {
-			hi := t.start[i+1]
-			t.next = append(t.next, lo, lo+(hi-lo+1)/2)
+	for divided, parts := uint64(0), 0; parts < len(t.start); { // until none was divided
+		parts = len(t.start)
+		t.next = append(t.next[:0], 0)
+		for i, lo := range t.start[:parts-1] {
+			if hi := t.start[i+1]; hi-lo > indexLeaf {
+				t.divide(pool, z, f, lo, hi, s.At(divided))
+				divided++
+			} else {
+				t.next = append(t.next, hi)
+			}
 		}
-		t.next = append(t.next, int32(rows))
-		pool.For(len(t.start)-1, 1, t)
 		t.start, t.next = t.next, t.start
-		for i, key := range t.keys {
-			t.order[i] = int32(uint32(key))
-		}
 	}
 }
 
-// project computes the products of every part's rows with its normal.
-func (t *projectionTree) project(pool *kernels.Pool, z []float32, rows, f int, s rng.Stream) {
-	p := &t.pieces
-	p.RowPtr, t.normal = append(p.RowPtr[:0], 0), t.normal[:0]
-	for i, lo := range t.start[:len(t.start)-1] {
-		hi := t.start[i+1]
-		size := int(hi - lo)
-		a := s.Intn(uint64(2*i), size)
-		b := (a + 1 + s.Intn(uint64(2*i+1), size-1)) % size
-		from, to := z[int(t.order[int(lo)+a])*f:][:f], z[int(t.order[int(lo)+b])*f:][:f]
-		first := len(t.normal)
-		for c, x := range from {
-			t.normal = append(t.normal, x-to[c])
-		}
-		for at := lo; at < hi; at += indexRun {
-			p.RowPtr = append(p.RowPtr, min(at+indexRun, hi))
-			if at > lo {
-				t.normal = append(t.normal, t.normal[first:first+f]...)
+// divide gives the rows of a part to the nearest of some centroids.
+func (t *meansTree) divide(pool *kernels.Pool, z []float32, f int, lo, hi int32, s rng.Stream) {
+	order, cells := t.order[lo:hi], t.cells[lo:hi]
+	n := min(indexCells, (len(order)+indexLeaf-1)/indexLeaf)
+	t.means, t.count = room(t.means, n*f), room(t.count, n)
+	d := &t.tile
+	d.z, d.f, d.n, d.x, d.product = z, f, n, room(d.x, indexBlock*f), room(d.product, indexBlock*n)
+	drawn := min(len(order), n*indexDrawn)
+	for i := range drawn {
+		copy(d.x[i*f:(i+1)*f], z[int(order[s.Intn(uint64(i), len(order))])*f:])
+	}
+	copy(t.means, d.x)
+	for range indexMoves {
+		pool.MatMul(d.product, d.x, t.means, drawn, f, n, false, true, kernels.Epilogue{})
+		clear(t.means)
+		for i := range drawn {
+			mean := t.means[d.nearest(i)*f:][:f]
+			for c, x := range d.x[i*f : (i+1)*f] {
+				mean[c] += x
 			}
 		}
-	}
-	p.Rows, p.Cols, p.Col = len(p.RowPtr)-1, rows, t.order
-	pool.SDDMM(t.at, p, t.normal, z, f)
-	for i, v := range t.order {
-		bits := math.Float32bits(t.at[i])
-		if bits>>31 != 0 {
-			bits = ^bits
-		} else {
-			bits |= 1 << 31
+		for c := range n {
+			normalize(t.means[c*f:(c+1)*f], t.means[c*f:(c+1)*f])
 		}
-		t.keys[i] = uint64(bits)<<32 | uint64(v)
+	}
+	for first := 0; first < len(order); first += indexBlock {
+		d.rows = order[first:min(first+indexBlock, len(order))]
+		d.cells = nil
+		pool.For(len(d.rows), 64, d)
+		pool.MatMul(d.product, d.x, t.means, len(d.rows), f, n, false, true, kernels.Epilogue{})
+		d.cells = cells[first:]
+		pool.For(len(d.rows), 64, d)
+	}
+	clear(t.count)
+	for _, c := range cells {
+		t.count[c>>32]++
+	}
+	at := lo
+	for c, rows := range t.count {
+		t.count[c] = at - lo
+		at += rows
+		if rows > (hi-lo)/8*7 { // hardly told apart
+			t.next = append(t.next, at-rows/2)
+		}
+		if rows > 0 {
+			t.next = append(t.next, at)
+		}
+	}
+	for _, c := range cells {
+		to := &t.count[c>>32]
+		order[*to] = int32(uint32(c))
+		*to++
 	}
 }
 
-// Do halves parts by their keys: the body of a parallel loop.
-func (t *projectionTree) Do(lo, hi int) {
+// meansTile is some rows of a part as they are compared with its centroids.
+type meansTile struct {
+	z       []float32
+	f, n    int // columns, centroids
+	rows    []int32
+	x       []float32 // [rows, f]
+	product []float32 // [rows, n]
+	cells   []uint64  // [rows]; nil while rows are gathered
+}
+
+// Do gathers rows, or chooses their cells: the body of a parallel loop.
+func (d *meansTile) Do(lo, hi int) {
 	for i := lo; i < hi; i++ {
-		first, mid, end := t.next[2*i], t.next[2*i+1], t.start[i+1]
-		nth(t.keys[first:end], int(mid-first))
+		if v := d.rows[i]; d.cells == nil {
+			copy(d.x[i*d.f:(i+1)*d.f], d.z[int(v)*d.f:])
+		} else {
+			d.cells[i] = uint64(d.nearest(i))<<32 | uint64(v)
+		}
 	}
 }
 
-// nth puts the n smallest of x, which are all different, before the others
-// (Hoare's "Find", CACM 1961).
-func nth(x []uint64, n int) {
-	for len(x) > 1 && n > 0 && n < len(x) {
-		a, b, c := x[0], x[len(x)/2], x[len(x)-1]
-		pivot := max(min(a, b), min(max(a, b), c)) // the median
-		i, j := 0, len(x)-1
-		for i <= j {
-			for x[i] < pivot {
-				i++
-			}
-			for x[j] > pivot {
-				j--
-			}
-			if i <= j {
-				x[i], x[j] = x[j], x[i]
-				i++
-				j--
-			}
-		}
-		switch {
-		case n <= j:
-			x = x[:j+1]
-		case n >= i:
-			x, n = x[i:], n-i
-		default:
-			return
-		}
-	}
+// nearest returns the centroid that row i is nearest to, the first of such.
+func (d *meansTile) nearest(i int) int {
+	of := d.product[i*d.n : (i+1)*d.n]
+	return slices.Index(of, slices.Max(of))
 }

@@ -140,24 +140,6 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-func TestNth(t *testing.T) {
-	s := rng.New(3, "nth")
-	for size := range 40 {
-		for n := range size + 1 {
-			x := make([]uint64, size)
-			for i, v := range s.At(uint64(size*64 + n)).Perm(size) {
-				x[i] = uint64(v)
-			}
-			nth(x, n)
-			for i, v := range x {
-				if (i < n) != (v < uint64(n)) {
-					t.Fatalf("the %d smallest of %d: %v", n, size, x)
-				}
-			}
-		}
-	}
-}
-
 // BenchmarkApproximate reports the measured recall and, for fewer nodes, how much
 // faster than the exact search it is.
 func BenchmarkApproximate(b *testing.B) {
@@ -193,7 +175,7 @@ func TestApproximateGoesOn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("searches 40,000 rows with 32 trees")
 	}
-	const n, f, k = 40_000, 64, 5
+	const n, f, k = 40_000, 256, 5
 	pool := kernels.NewPool(0)
 	defer pool.Close()
 	x := make([]float32, n*f)
@@ -203,40 +185,80 @@ func TestApproximateGoesOn(t *testing.T) {
 	if recall >= indexRecall {
 		t.Fatalf("recall %.3f: rows as near as each other are found by trees alone", recall)
 	}
-	s.around(pool, n, f, k, indexBack)
+	for i := range s.old {
+		s.old[i] = -1
+	}
+	s.around(pool, n, f, k)
 	if more := s.sample.recall(s.sim, k); more > recall+indexGain {
 		t.Errorf("recall %.3f, and %.3f with one round more", recall, more)
 	}
 }
 
-// After two trees, rows in whose lists a row is lead to more of its neighbours than those in its own alone.
-func TestAroundBothWays(t *testing.T) {
-	const n, f, k = 8000, 16, 5
+// Looking around again leaves out what was compared, and finds what it finds with all of it; and it finds more.
+func TestAroundAgain(t *testing.T) {
+	const n, f, k = 8000, 64, 10
 	pool := kernels.NewPool(0)
 	defer pool.Close()
 	x := make([]float32, n*f)
 	pool.Normal(x, rng.New(2, "rows"))
-	similar := func(back int) []float32 {
+	similar := func(times int, all bool) []float32 {
 		var s Neighbors
 		s.directions.of(pool, x, n, f)
 		s.idx, s.sim = slices.Repeat([]int32{-1}, n*k), slices.Repeat([]float32{float32(math.Inf(-1))}, n*k)
-		for t := range uint64(2) {
+		s.old = slices.Clone(s.idx)
+		for t := range uint64(2) { // rows that share a leaf of one alone have been compared
 			s.tree.grow(pool, s.z, n, f, rng.New(0, "neighbours").At(t))
 			pool.NearestWithin(s.idx, s.sim, s.z, n, f, k, s.tree.order, s.tree.start, indexLeaf)
 		}
-		s.around(pool, n, f, k, back)
+		for range times {
+			if all {
+				s.old = slices.Repeat([]int32{-1}, n*k)
+			}
+			s.around(pool, n, f, k)
+		}
 		return s.sim
 	}
-	one, both, nearer := similar(0), similar(indexBack), 0
-	for i := range one {
-		if both[i] < one[i] {
-			t.Fatalf("neighbour %d of row %d is farther: %v, by the lists of a row alone %v", i%k, i/k, both[i], one[i])
+	sum := func(x []float32) (sum float64) {
+		for _, v := range x {
+			sum += float64(v)
 		}
-		if both[i] > one[i] {
-			nearer++
-		}
+		return sum
 	}
-	if nearer < len(one)/100 {
-		t.Errorf("%d of %d neighbours are nearer", nearer, len(one))
+	once, thrice := similar(1, false), similar(3, false)
+	if !slices.Equal(thrice, similar(3, true)) {
+		t.Error("what was compared before and is left out leads to other neighbours")
+	}
+	if sum(thrice) < sum(once)+1 {
+		t.Errorf("the sum of similarities is %v, and %v after one time", sum(thrice), sum(once))
+	}
+}
+
+// The leaves have each row once and at most 1024, also where rows are equal, and most of a row's
+// cluster is in its leaf.
+func TestMeansTree(t *testing.T) {
+	pool := kernels.NewPool(0)
+	defer pool.Close()
+	for _, c := range []struct {
+		n, clusters int
+		spread      float64
+	}{{70_000, 100, 0.2}, {5000, 1, 0}, {1025, 1, 1}} {
+		const f = 8
+		z := clusters(c.n, f, c.clusters, c.spread)
+		var tree meansTree
+		tree.grow(pool, z, c.n, f, rng.New(1, "tree"))
+		rows := slices.Sorted(slices.Values(tree.order))
+		for i, v := range rows {
+			if int(v) != i {
+				t.Fatalf("%d rows: row %d is in the tree %v times", c.n, i, v)
+			}
+		}
+		if tree.start[0] != 0 || int(tree.start[len(tree.start)-1]) != c.n {
+			t.Fatalf("%d rows: leaves from %d to %d", c.n, tree.start[0], tree.start[len(tree.start)-1])
+		}
+		for i, lo := range tree.start[1:] {
+			if size := lo - tree.start[i]; size < 1 || size > indexLeaf {
+				t.Errorf("%d rows: a leaf of %d", c.n, size)
+			}
+		}
 	}
 }

@@ -28,10 +28,10 @@ type Neighbors struct {
 	idx []int32
 	sim []float32
 	directions
-	tree   projectionTree
+	tree   meansTree
 	sample sample
 	old    []int32
-	back   []int32
+	since  since
 	own    within
 
 	rows, columns kernels.CSR // of z, where few of its entries are not 0

@@ -268,3 +268,34 @@ func JoinNeighbors(n int, lists ...[]int32) (joined []int32, k int, err error) {
 	}
 	return joined, k, nil
 }
+
+// nth puts the n smallest of x, which are all different, before the others
+// (Hoare's "Find", CACM 1961).
+func nth(x []uint64, n int) {
+	for len(x) > 1 && n > 0 && n < len(x) {
+		a, b, c := x[0], x[len(x)/2], x[len(x)-1]
+		pivot := max(min(a, b), min(max(a, b), c)) // the median
+		i, j := 0, len(x)-1
+		for i <= j {
+			for x[i] < pivot {
+				i++
+			}
+			for x[j] > pivot {
+				j--
+			}
+			if i <= j {
+				x[i], x[j] = x[j], x[i]
+				i++
+				j--
+			}
+		}
+		switch {
+		case n <= j:
+			x = x[:j+1]
+		case n >= i:
+			x, n = x[i:], n-i
+		default:
+			return
+		}
+	}
+}

@@ -221,3 +221,21 @@ func TestOnlineTwoStep(t *testing.T) {
 		}
 	})
 }
+
+func TestNth(t *testing.T) {
+	s := rng.New(3, "nth")
+	for size := range 40 {
+		for n := range size + 1 {
+			x := make([]uint64, size)
+			for i, v := range s.At(uint64(size*64 + n)).Perm(size) {
+				x[i] = uint64(v)
+			}
+			nth(x, n)
+			for i, v := range x {
+				if (i < n) != (v < uint64(n)) {
+					t.Fatalf("the %d smallest of %d: %v", n, size, x)
+				}
+			}
+		}
+	}
+}

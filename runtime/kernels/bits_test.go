@@ -468,7 +468,7 @@ func bitsCases() []bitsCase {
 			}
 			p.NearestWithin(idx, sim, z, n, f, k, order, []int32{0, 100, 120, 121, n}, n)
 			numbers()
-			p.NearestAround(idx, sim, z, n, f, k, slices.Clone(idx), nil, order)
+			p.NearestAround(idx, sim, z, n, f, k, slices.Clone(idx), order)
 			numbers()
 			dots := junk(50)
 			left, right := make([]int64, 50), make([]int64, 50)

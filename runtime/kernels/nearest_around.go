@@ -6,12 +6,13 @@ import "math/bits"
 // neighbours: a row is compared with every row in the lists of those in its own
 // list (Dong, Moses and Li, "Efficient k-nearest neighbor graph construction for
 // generic similarity measures", WWW 2011). old, [n,k], has the lists of before
-// and must not be idx. back, [n,b], has rows in whose lists a row is, which count as its neighbours as well,
-// and −1 behind them; it may be empty. order, a permutation of the rows, says in which order they
+// and must not be idx. Those of its entries that were in it when lists were looked at before are
+// [Known]: rows that two such entries lead to have been compared, and are left out.
+// order, a permutation of the rows, says in which order they
 // are visited: rows that are near each other should be near in it, so that what
 // they share is still in cache. Products may differ in the last bits from those
 // that the other searches make.
-func (p *Pool) NearestAround(idx []int32, sim, z []float32, n, f, k int, old, back, order []int32) {
+func (p *Pool) NearestAround(idx []int32, sim, z []float32, n, f, k int, old, order []int32) {
 	need("NearestAround", "idx", len(idx), n*k)
 	need("NearestAround", "sim", len(sim), n*k)
 	need("NearestAround", "z", len(z), n*f)
@@ -21,8 +22,7 @@ func (p *Pool) NearestAround(idx []int32, sim, z []float32, n, f, k int, old, ba
 		return
 	}
 	j := &p.jobs.around
-	b := len(back) / n
-	*j = aroundJob{p: p, z: z, n: n, f: f, of: [2]listed{{old, k}, {back, b}}, order: order, most: (k+b)*(k+b) + b}
+	*j = aroundJob{p: p, z: z, n: n, f: f, old: old, order: order, most: k * k}
 	j.lists = nearestRows{idx: idx, sim: sim, k: k, worst: grow(&p.part, n)}
 	j.table = 1 << bits.Len(uint(2*(j.most+k)))
 	p.scratch(j.most)
@@ -35,6 +35,10 @@ func (p *Pool) NearestAround(idx []int32, sim, z []float32, n, f, k int, old, ba
 	*j = aroundJob{}
 }
 
+// Known marks row v of a list as one that was in it before, and of a marked one
+// returns the row.
+func Known(v int32) int32 { return -2 - v }
+
 const aroundRows = 256 // of a chunk
 
 type aroundJob struct {
@@ -42,19 +46,11 @@ type aroundJob struct {
 	lists nearestRows
 	z     []float32
 	n, f  int
-	of    [2]listed // neighbours
+	old   []int32 // neighbours
 	order []int32
 	most  int // rows that one row may be compared with
 	table int // places of the hash table, a power of two
 }
-
-// listed are so many rows of each row, −1 behind the last.
-type listed struct {
-	rows []int32
-	each int
-}
-
-func (l listed) of(u int) []int32 { return l.rows[u*l.each : (u+1)*l.each] }
 
 func (j *aroundJob) do(c, worker int) {
 	k, ints, products := j.lists.k, j.p.ints[worker], j.p.local[worker]
@@ -63,28 +59,36 @@ func (j *aroundJob) do(c, worker int) {
 		u := int(j.order[at])
 		clear(table)
 		seen(table, int32(u))
-		for _, v := range j.of[0].of(u) {
+		near := j.old[u*k : (u+1)*k]
+		for _, v := range near {
+			if v < -1 {
+				v = Known(v)
+			}
 			if v >= 0 {
 				seen(table, v)
 			}
 		}
 		found = found[:0]
-		for _, v := range j.of[1].of(u) {
-			if v >= 0 && !seen(table, v) {
-				found = append(found, v)
+		for _, v := range near {
+			if v == -1 {
+				break
 			}
-		}
-		for _, near := range j.of {
-			for _, v := range near.of(u) {
-				if v < 0 {
-					break
-				}
-				for _, theirs := range j.of {
-					for _, w := range theirs.of(int(v)) {
-						if w >= 0 && !seen(table, w) {
-							found = append(found, w)
-						}
+			known := v < 0
+			if known {
+				v = Known(v)
+			}
+			for _, w := range j.old[int(v)*k : (int(v)+1)*k] {
+				if w < 0 {
+					if w == -1 {
+						break
 					}
+					if known {
+						continue
+					}
+					w = Known(w)
+				}
+				if !seen(table, w) {
+					found = append(found, w)
 				}
 			}
 		}

@@ -173,37 +173,30 @@ func TestNearestWithinAndAround(t *testing.T) {
 					}
 				}
 			}
-			p.NearestAround(idx, sim, z, c.n, c.f, c.k, old, nil, order)
+			p.NearestAround(idx, sim, z, c.n, c.f, c.k, old, order)
 			check("around")
-			// And of those in whose lists a row is.
-			const each = 2
-			old, back := slices.Clone(idx), slices.Repeat([]int32{-1}, each*c.n)
+			// And of what lists have got since then.
+			looked := old
+			old = slices.Clone(idx)
 			for i := range c.n {
 				for _, v := range old[i*c.k : (i+1)*c.k] {
-					if v >= 0 {
-						if list := back[each*v : each*(v+1)]; list[0] < 0 {
-							list[0] = int32(i)
-						} else if list[1] < 0 {
-							list[1] = int32(i)
+					if v < 0 {
+						continue
+					}
+					for _, w := range old[int(v)*c.k : (int(v)+1)*c.k] {
+						if w >= 0 && int(w) != i {
+							met[i*c.n+int(w)] = true
 						}
 					}
 				}
 			}
-			near := func(i int32) []int32 {
-				all := slices.Concat(old[int(i)*c.k:int(i+1)*c.k], back[each*i:each*(i+1)])
-				return slices.DeleteFunc(all, func(v int32) bool { return v < 0 })
-			}
-			for i := range int32(c.n) {
-				for _, v := range near(i) {
-					for _, w := range append(near(v), v) {
-						if w != i {
-							met[int(i)*c.n+int(w)] = true
-						}
-					}
+			for i, v := range old {
+				if row := i / c.k * c.k; v >= 0 && slices.Contains(looked[row:row+c.k], v) {
+					old[i] = Known(v)
 				}
 			}
-			p.NearestAround(idx, sim, z, c.n, c.f, c.k, old, back, order)
-			check("around, both ways")
+			p.NearestAround(idx, sim, z, c.n, c.f, c.k, old, order)
+			check("around again")
 			p.Close()
 		}
 	})
