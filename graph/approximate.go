@@ -180,7 +180,7 @@ func (s *since) Do(lo, hi int) {
 
 func unmark(list []int32) {
 	for i, v := range list {
-		if v < -1 {
+		if v < 0 {
 			list[i] = kernels.Known(v)
 		}
 	}

@@ -36,7 +36,7 @@ func (p *Pool) NearestAround(idx []int32, sim, z []float32, n, f, k int, old, or
 }
 
 // Known marks row v of a list as one that was in it before, and of a marked one
-// returns the row.
+// returns the row; of −1, which no row is, it returns −1.
 func Known(v int32) int32 { return -2 - v }
 
 const aroundRows = 256 // of a chunk
@@ -61,7 +61,7 @@ func (j *aroundJob) do(c, worker int) {
 		seen(table, int32(u))
 		near := j.old[u*k : (u+1)*k]
 		for _, v := range near {
-			if v < -1 {
+			if v < 0 {
 				v = Known(v)
 			}
 			if v >= 0 {
@@ -79,15 +79,12 @@ func (j *aroundJob) do(c, worker int) {
 			}
 			for _, w := range j.old[int(v)*k : (int(v)+1)*k] {
 				if w < 0 {
-					if w == -1 {
-						break
-					}
 					if known {
 						continue
 					}
 					w = Known(w)
 				}
-				if !seen(table, w) {
+				if w >= 0 && !seen(table, w) {
 					found = append(found, w)
 				}
 			}
