@@ -99,7 +99,7 @@ func fanOutsOf(c *config.Config, hops int, of, model string) ([]int, error) {
 		list = list[:hops]
 	}
 	if len(list) != hops {
-		return nil, fmt.Errorf("train: train.fanouts has %d numbers, and %s reads neighbours %d steps away: give as many", len(list), model, hops)
+		return nil, fmt.Errorf("train: %s reads neighbours %d steps away, for each of which train.fanouts needs a number: it has %d", model, hops, len(list))
 	}
 	return list, nil
 }
