@@ -72,7 +72,7 @@ const (
 	indexRecall = 0.95 // of a sample, enough to stop at
 	indexHalf   = 0.5  // enough for lists to lead to more
 	indexGain   = 0.02 // less, and looking at neighbours of neighbours again is not worth it
-	indexSample = 128  // rows that recall is measured on
+	indexSample = 512  // rows that recall is measured on
 	indexRound  = 4    // trees between two measurements
 	indexTrees  = 32   // at most
 	indexNear   = 14   // neighbours that lists hold at least meanwhile: the fewer, the less lies around them
@@ -85,7 +85,7 @@ const (
 
 // Approximate is [Neighbors.Exact] with an index: in time that grows little
 // faster than n, and memory in proportion to n, it finds most of the neighbours.
-// recall is the share of the true ones, as measured on 128 rows; the search goes
+// recall is the share of the true ones, as measured on 512 rows; the search goes
 // on until that is 95 %, or, where rows are all about equally far from each other, for 32
 // trees. Similarities may differ from exact ones in the last bits.
 //
