@@ -170,7 +170,7 @@ func BenchmarkApproximate(b *testing.B) {
 	}
 }
 
-// Where 32 trees find too little the neighbours of neighbours are looked at until that finds no more.
+// Where 32 trees find too little the search has looked at neighbours of neighbours, until that finds no more.
 func TestApproximateGoesOn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("searches 40,000 rows with 32 trees")
@@ -183,7 +183,10 @@ func TestApproximateGoesOn(t *testing.T) {
 	var s Neighbors
 	_, _, recall := s.Approximate(pool, x, n, f, k)
 	if recall >= indexRecall {
-		t.Fatalf("recall %.3f: rows as near as each other are found by trees alone", recall)
+		t.Fatalf("recall %.3f: rows about as near as each other are not hard to find", recall)
+	}
+	if !slices.ContainsFunc(s.old, func(v int32) bool { return v != -1 }) {
+		t.Error("no neighbours of neighbours were looked at")
 	}
 	for i := range s.old {
 		s.old[i] = -1
@@ -233,16 +236,17 @@ func TestAroundAgain(t *testing.T) {
 	}
 }
 
-// The leaves have each row once and at most 1024, also where rows are equal, and most of a row's
-// cluster is in its leaf.
+// The leaves have each row once and at most 1024, also where rows are equal. Of clusters that are
+// smaller than a leaf most rows are in the leaf that has most of them.
 func TestMeansTree(t *testing.T) {
 	pool := kernels.NewPool(0)
 	defer pool.Close()
 	for _, c := range []struct {
 		n, clusters int
 		spread      float64
-	}{{70_000, 100, 0.2}, {5000, 1, 0}, {1025, 1, 1}} {
-		const f = 8
+		together    float64
+	}{{70_000, 700, 0.2, 0.8}, {5000, 1, 0, 0}, {1025, 1, 1, 0}} {
+		const f = 16
 		z := clusters(c.n, f, c.clusters, c.spread)
 		var tree meansTree
 		tree.grow(pool, z, c.n, f, rng.New(1, "tree"))
@@ -259,6 +263,23 @@ func TestMeansTree(t *testing.T) {
 			if size := lo - tree.start[i]; size < 1 || size > indexLeaf {
 				t.Errorf("%d rows: a leaf of %d", c.n, size)
 			}
+		}
+		of, together := rng.New(1, "cluster"), 0 // as clusters draws them
+		most := make([]int, c.clusters)
+		for i, lo := range tree.start[:len(tree.start)-1] {
+			here := make([]int, c.clusters)
+			for _, v := range tree.order[lo:tree.start[i+1]] {
+				here[of.Intn(uint64(v), c.clusters)]++
+			}
+			for j, count := range here {
+				most[j] = max(most[j], count)
+			}
+		}
+		for _, count := range most {
+			together += count
+		}
+		if share := float64(together) / float64(c.n); share < c.together {
+			t.Errorf("%d rows: %.2f of them are in the leaf that has most of their cluster, want at least %v", c.n, share, c.together)
 		}
 	}
 }
