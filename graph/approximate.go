@@ -50,7 +50,7 @@ func SearchScratch(n, f, k int, by Index) (bytes int, pool kernels.Scratch) {
 	if !by.approximate(n) || n <= indexLeaf {
 		return 0, kernels.NearestScratch(n, f, k)
 	}
-	// What lists hold beyond k, and held before; a tree with its keys, rows, centroids and products; the sample.
+	// What lists hold beyond k, and held before; a tree with its cells, rows, centroids and products; the sample.
 	wide := max(k, indexNear)
 	bytes = 8*n*(wide-k) + 4*n*wide + (4+8)*n + 4*(indexBlock*(f+indexCells)+indexCells*f) + 4*indexSample*(indexBlock+f+k)
 	return bytes, kernels.NearestWithinScratch(indexLeaf, f).Max(kernels.MatMulScratch(indexSample, f, indexBlock, false, true)).
