@@ -795,6 +795,45 @@ func TestOrderOfMessages(t *testing.T) {
 	}
 }
 
+// What a model computed on a partition stays when it computes on one of another size.
+func TestPartitionsOfTwoSizes(t *testing.T) {
+	o := killable(t)
+	o.Out = filepath.Join(t.TempDir(), "out")
+	p, err := Predict(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := parseModel(p.model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const stage = "classify"
+	partition := func(n int) *state { // nodes in a row
+		ptr, col := []int32{0}, []int64{}
+		for i := range n {
+			if i > 0 {
+				col = append(col, int64(i-1))
+			}
+			ptr = append(ptr, int32(len(col)))
+		}
+		s := newState(0, ptr, col, nil, nil)
+		s.put(valuePrefix+"x", make([]float32, n*p.Width), n, p.Width)
+		s.put(valuePrefix+"w", make([]float32, len(col)), len(col))
+		return s
+	}
+	first, second := partition(5), partition(4)
+	for i := range m.stages[stage].Parts {
+		for _, s := range []*state{first, second} {
+			if err := s.compute(m, stage, i, nil, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := first.bytes(); err != nil {
+			t.Errorf("after part %d: %v", i, err)
+		}
+	}
+}
+
 // What each stage was sent is counted, and what it took.
 func TestStages(t *testing.T) {
 	o := killable(t)

@@ -32,10 +32,10 @@ func (t *table) bytes() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// put enters an array, in the place of one of the same name.
+// put enters an array, in the place of one of the same name. The shape may change later.
 func (t *table) put(name string, data any, shape ...int) {
 	t.drop(name)
-	t.Tensors = append(t.Tensors, safetensors.Tensor{Name: name, Shape: shape, Data: data})
+	t.Tensors = append(t.Tensors, safetensors.Tensor{Name: name, Shape: slices.Clone(shape), Data: data})
 }
 
 func (t *table) drop(name string) {
