@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	pb "github.com/gsrc-dev/gsrc/serve/inferencepb"
 	"google.golang.org/grpc"
@@ -38,7 +39,7 @@ func (s *Server) RPC() http.Handler {
 			return
 		}
 		infer := r.URL.Path == pb.GRPCInferenceService_ModelInfer_FullMethodName
-		x := &exchange{}
+		x := &exchange{left: make(chan struct{})}
 		if infer {
 			x.done = s.begin("grpc", "unknown")
 		}
@@ -55,7 +56,9 @@ func (s *Server) RPC() http.Handler {
 		defer x.c.close()
 		x.writing = func() { x.c.begin(func() { deadline.SetWriteDeadline(past) }) }
 		g.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
-		if infer && !x.reported { // the message could not be read
+		if x.taken.Swap(true) {
+			<-x.left // where the client has gone, work ends after the call
+		} else if infer { // the message could not be read
 			x.done(x.c, codes.Internal.String(), errors.New("no message of the protocol"))
 		}
 	})
@@ -65,10 +68,11 @@ type exchangeKey struct{}
 
 // exchange is what the handler and the interceptor know of a call.
 type exchange struct {
-	c        *call
-	done     func(c *call, code string, err error)
-	reported bool
-	writing  func()
+	c       *call
+	done    func(c *call, code string, err error)
+	writing func()
+	taken   atomic.Bool   // by the interceptor, or by the handler when the call ends before
+	left    chan struct{} // closed when the interceptor is done with it
 }
 
 // receive reads the message of a call, and puts it in the place of the body.
@@ -195,6 +199,10 @@ func fields(b []byte, f func(n protowire.Number, kind protowire.Type, value []by
 // intercept stands before every call: the time limit, and what is counted.
 func (s *Server) intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (reply any, err error) {
 	x := ctx.Value(exchangeKey{}).(*exchange)
+	if x.taken.Swap(true) {
+		return nil, status.Error(codes.Canceled, "the client has gone")
+	}
+	defer close(x.left)
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%s: %v", info.FullMethod, p)
@@ -206,7 +214,6 @@ func (s *Server) intercept(ctx context.Context, req any, info *grpc.UnaryServerI
 			err = status.Error(f.grpc, f.message)
 		}
 		if r, ok := req.(*pb.ModelInferRequest); ok {
-			x.reported = true
 			x.c.model = s.known(r.ModelName)
 			x.done(x.c, status.Code(err).String(), fault)
 		}

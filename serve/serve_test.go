@@ -498,16 +498,21 @@ func TestPipeline(t *testing.T) {
 			<-gates
 		}
 		line := fmt.Sprintf(`gsrc_requests_total{code=%q,model="pipeline",protocol=%q} 1`, code, protocol)
+		counts := ""
 		counted := func() bool { // which happens behind the end of the work
 			w := httptest.NewRecorder()
 			s.Handler().ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/metrics", nil))
-			return strings.Contains(w.Body.String(), line)
+			counts = w.Body.String()
+			return strings.Contains(counts, line)
 		}
 		for late := time.Now().Add(5 * time.Second); !counted() && time.Now().Before(late); {
 			time.Sleep(time.Millisecond)
 		}
 		if !counted() {
 			t.Errorf("%s: work whose client has gone was done to its end: no %s", protocol, line)
+		}
+		if i := strings.Index(counts, `gsrc_requests_total{code="Internal"`); i >= 0 {
+			t.Errorf("%s: a request whose client has gone is counted twice: %.80s", protocol, counts[i:])
 		}
 	}
 	for name, ask := range map[string]client{"json": overHTTP(h.Client(), h.URL, false), "grpc": overGRPC(t, s)} {
