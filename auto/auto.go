@@ -76,6 +76,9 @@ type chooser struct {
 	kept     *run.Run // what is in Out
 	resumed  bool
 	of       *Candidate
+	restart  int // of what is in Out
+
+	restarting bool
 
 	slowest [2]float64  // seconds of trainings so far: of simple candidates, of all
 	judging *data.Split // on which refinement is judged; nil is the given split
@@ -165,7 +168,7 @@ func choosing(ctx context.Context, o Options, earlier *Report) (*Run, error) {
 	if err := x.write(); err != nil {
 		return nil, err
 	}
-	for rung := range x.upTo {
+	for rung := range len(x.upTo) + 1 {
 		cut, err := x.climb(ctx, rung)
 		if err != nil {
 			return nil, err
@@ -176,12 +179,12 @@ func choosing(ctx context.Context, o Options, earlier *Report) (*Run, error) {
 		if rung == 0 && x.Out != "" { // from here on there is a model
 			_, err := run.Open(x.Out)
 			if first, _ := x.upTo.choose(x.report.Candidates); first != nil && err != nil {
-				if err := x.keep(ctx, first); err != nil {
+				if err := x.keep(ctx, first, 0); err != nil {
 					return nil, err
 				}
 			}
 		}
-		x.report.Complete = rung == len(x.upTo)-1
+		x.report.Complete = rung == len(x.upTo)
 	}
 	return x.finish(ctx)
 }
@@ -237,7 +240,7 @@ func (x *chooser) open(earlier *Report) error {
 			return fmt.Errorf("%s: the data, the options or gsrc have changed since, so that it cannot go on; start anew with --force", x.Out)
 		}
 		for i, c := range r.Candidates {
-			c.Scores, c.Failed = earlier.Candidates[i].Scores, earlier.Candidates[i].Failed
+			c.Scores, c.Restarts, c.Failed = earlier.Candidates[i].Scores, earlier.Candidates[i].Restarts, earlier.Candidates[i].Failed
 		}
 		r.Trials = earlier.Trials
 		if earlier.Limit != nil {
@@ -288,18 +291,27 @@ func (x *chooser) write() error {
 func (x *chooser) elapsed() time.Duration { return x.before + time.Since(x.start) }
 
 // left is the time in which a further training of a candidate may run, if Minutes says so: what
-// is left without that for the winner and for the two models that refinement is judged by. What
-// a training takes is known from those of the choice, which run on a thread each.
+// is left without that for the winner and for the two models that refinement is judged by, one of which it is
+// unless it was chosen among restarts. What a training takes is known from those of the choice, which run on a thread each.
 func (x *chooser) left() time.Duration {
 	const slower = 1.2 // than during the choice
-	seconds := float64(60*x.Minutes) - float64(slower*(x.slowest[0]+float64(2*x.slowest[1])))
+	models := 2.0
+	if x.restarting {
+		models = 3
+	}
+	seconds := float64(60*x.Minutes) - float64(slower*(x.slowest[0]+float64(models*x.slowest[1])))
 	return time.Duration(seconds*float64(time.Second)) - x.elapsed()
 }
 
 // climb runs what a rung lacks. cut says that a limit was reached before its end.
 func (x *chooser) climb(ctx context.Context, rung int) (cut bool, err error) {
 	todo := x.upTo.fits(x.report.Candidates, rung)
-	if x.Stage != nil && len(todo) > 0 {
+	x.restarting = rung == len(x.upTo)
+	switch {
+	case x.Stage == nil || len(todo) == 0:
+	case x.restarting:
+		x.Stage(fmt.Sprintf("%s on the given split from %d beginnings", todo[0].c.Name, restarts))
+	default:
 		x.Stage(fmt.Sprintf("%d candidates on up to %s", len(x.upTo.entrants(x.report.Candidates, rung)), resplits(x.upTo[rung])))
 	}
 	for len(todo) > 0 { // once, unless some failed, whose places others take
@@ -412,6 +424,8 @@ func (x *chooser) enter(f fit, o *outcome) error {
 	var diverged *train.NonFiniteError
 	var tooLarge *budget.ExceededError
 	switch {
+	case o.err == nil && f.resplit < 0:
+		c.Restarts = append(c.Restarts, rounded(o.score))
 	case o.err == nil:
 		c.Scores = append(c.Scores, rounded(o.score))
 	case errors.As(o.err, &diverged) || errors.As(o.err, &tooLarge):
@@ -431,9 +445,13 @@ func (x *chooser) enter(f fit, o *outcome) error {
 
 // train trains a candidate on a resplit and returns its score there.
 func (x *chooser) train(ctx context.Context, f fit, workers int) (float64, error) {
-	split := x.pool.resplit(x.draws.Sub("resplit").At(uint64(f.resplit)))
+	split := data.Split{Train: x.pool.train, Val: x.pool.val}
+	if f.resplit >= 0 {
+		split = x.pool.resplit(x.draws.Sub("resplit").At(uint64(f.resplit)))
+	}
 	s, err := x.setups[f.c].On(x.pool.ds, &split, func(c *config.Config) {
-		c.Train.Seed = x.seed + f.resplit
+		c.Train.Seed = x.seed + max(0, f.resplit)
+		c.Train.Restart = f.restart
 		if workers > 1 {
 			c.Train.Threads = 1
 		}
@@ -449,7 +467,11 @@ func (x *chooser) train(ctx context.Context, f fit, workers int) (float64, error
 	if err != nil {
 		return 0, err
 	}
-	switch t := r.Result.Test; {
+	t := r.Result.Test
+	if f.resplit < 0 {
+		t = r.Result.Val
+	}
+	switch {
 	case s.Config.Train.Select == "macro_f1":
 		return t.MacroF1, nil
 	case s.Config.Train.Select == "auc" && t.AUC != nil:
@@ -459,23 +481,24 @@ func (x *chooser) train(ctx context.Context, f fit, workers int) (float64, error
 	}
 }
 
-// keep trains a candidate on the given split and has it take the place of what Out has.
-func (x *chooser) keep(ctx context.Context, c *Candidate) error {
-	if x.of == c {
+// keep trains a candidate on the given split, from the beginning of its best restart, and has it take the
+// place of what Out has.
+func (x *chooser) keep(ctx context.Context, c *Candidate, restart int) error {
+	if x.of == c && x.restart == restart {
 		return nil
 	}
 	s, err := x.setup(c)
 	if err != nil {
 		return err
 	}
-	if s, err = s.On(x.ds, nil, nil); err != nil {
+	if s, err = s.On(x.ds, nil, func(c *config.Config) { c.Train.Restart = restart }); err != nil {
 		return err
 	}
 	next := ""
 	o := run.TrainOptions{Force: true, Memory: x.Memory, Executor: x.Executor, Observer: x.Observer, Warn: x.Warn, OnDeviceSelected: x.OnDeviceSelected}
 	if x.Out != "" {
 		if r, err := run.Open(x.Out); x.resumed && err == nil && r.Trained.Config.Hash() == s.Config.Hash() && r.Result.Model == c.Model { // of an earlier part
-			x.kept, x.of = r, c
+			x.kept, x.of, x.restart = r, c, restart
 			return nil
 		}
 		next = x.next()
@@ -496,7 +519,7 @@ func (x *chooser) keep(ctx context.Context, c *Candidate) error {
 		}
 		r.Dir = x.Out
 	}
-	x.kept, x.of = r, c
+	x.kept, x.of, x.restart = r, c, restart
 	return nil
 }
 
@@ -530,7 +553,7 @@ func (x *chooser) finish(ctx context.Context) (*Run, error) {
 	if err := x.write(); err != nil {
 		return nil, err
 	}
-	if err := x.keep(ctx, winner); err != nil {
+	if err := x.keep(ctx, winner, choice.Restart); err != nil {
 		return nil, err
 	}
 	if err := x.judge(ctx, winner); err != nil {
@@ -584,11 +607,12 @@ func (x *chooser) judge(ctx context.Context, winner *Candidate) error {
 	return nil
 }
 
-// correct trains a candidate on the given split, unless it is the winner, and returns for each
-// judge whether it is classified correctly.
+// correct trains a candidate on the given split, unless it is what was kept, and returns for each
+// judge whether it is classified correctly. What is compared begins once, whatever was the best of the winner's
+// beginnings: of its twin there are no others.
 func (x *chooser) correct(ctx context.Context, c *Candidate) ([]bool, error) {
 	r := x.kept
-	if x.of != c || x.judging != nil {
+	if x.of != c || x.restart != 0 || x.judging != nil {
 		s, err := x.setup(c)
 		if err != nil {
 			return nil, err

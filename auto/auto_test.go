@@ -174,6 +174,48 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// The winner is kept from the beginning that is best on validation nodes, as train.restart names it, also behind an
+// interruption among its restarts.
+func TestRestarts(t *testing.T) {
+	dir := t.TempDir()
+	o := options(folder(t, false), filepath.Join(dir, "whole"))
+	o.rules = slices.DeleteFunc(slices.Clone(rules), func(r rule) bool { return r.Name != "gcn" })
+	o.Set = append(o.Set, "model.hidden=3", "train.epochs=9")
+	r := trained(t, o)
+	scores := r.Report.Candidates[0].Restarts
+	if len(scores) != restarts || r.Report.Choice.Restart == 0 || !r.Report.Complete {
+		t.Fatalf("restarts %v, the choice %+v; want another beginning than the first", scores, r.Report.Choice)
+	}
+	if got := rounded(r.Result.Val.Accuracy); got != slices.Max(scores) {
+		t.Errorf("%g on validation nodes, the best of %v was chosen", got, scores)
+	}
+	plain := o.TrainOptions
+	plain.Model, plain.Out = "gcn", ""
+	plain.Set = append(slices.Clone(plain.Set), "train.eval_every=5", fmt.Sprintf("train.restart=%d", r.Report.Choice.Restart))
+	if p, err := run.Train(context.Background(), plain); err != nil || p.Result.Hash != r.Result.Hash {
+		t.Errorf("trained by itself it has another hash, or %v", err)
+	}
+	part := o
+	part.Out = filepath.Join(dir, "part")
+	ctx, cancel := context.WithCancel(context.Background())
+	part.Progress = func(done int, _ *Candidate) {
+		if done == r.Report.Trials-2 {
+			cancel()
+		}
+	}
+	if _, err := Train(ctx, part); !run.IsInterrupted(ctx, err) {
+		t.Fatal(err)
+	}
+	if _, err := Resume(context.Background(), part.Out, Options{rules: o.rules}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{File, "weights.safetensors"} {
+		if !bytes.Equal(content(t, o.Out, name), content(t, part.Out, name)) {
+			t.Errorf("stopped among restarts, %s differs", name)
+		}
+	}
+}
+
 func TestRefused(t *testing.T) {
 	dir := folder(t, false)
 	if _, err := Train(context.Background(), options(dir, dir)); err == nil || !strings.Contains(err.Error(), "not empty") {

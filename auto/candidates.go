@@ -18,6 +18,8 @@ type Candidate struct {
 	Simple bool `json:"simple"`
 	// Scores are the accuracies in percent on the judging nodes of resplits 0, 1, and so on.
 	Scores []float64 `json:"scores"`
+	// Restarts are those of the winner on the validation nodes of the given split, by train.restart.
+	Restarts []float64 `json:"restarts,omitempty"`
 	// Failed says why it ran no further, such as that it diverged.
 	Failed string `json:"failed,omitempty"`
 

@@ -51,7 +51,7 @@ func limitsCutOneSequence(t *testing.T, upTo ladder, resplits int) {
 	}
 	climb := func(limit int) (sequence []string, list []*Candidate) {
 		list = made(13, func(i int) bool { return i < 5 })
-		for rung := range upTo {
+		for rung := range len(upTo) + 1 {
 			for {
 				todo := upTo.fits(list, rung)
 				if len(todo) == 0 {
@@ -61,9 +61,13 @@ func limitsCutOneSequence(t *testing.T, upTo ladder, resplits int) {
 					return sequence, list
 				}
 				f := todo[0]
-				sequence = append(sequence, fmt.Sprint(f.c.Name, "/", f.resplit))
+				sequence = append(sequence, fmt.Sprint(f.c.Name, "/", f.resplit, "/", f.restart))
 				if f.c.Name == "2" || f.c.Name == "8" && f.resplit == 3 {
 					f.c.Failed = "diverged"
+					continue
+				}
+				if f.resplit < 0 {
+					f.c.Restarts = append(f.c.Restarts, float64(80+f.restart%3))
 					continue
 				}
 				f.c.Scores = append(f.c.Scores, score(f))
@@ -72,7 +76,7 @@ func limitsCutOneSequence(t *testing.T, upTo ladder, resplits int) {
 		return sequence, list
 	}
 	whole, list := climb(1 << 20)
-	if winner, choice := upTo.choose(list); winner == nil || choice.Resplits != resplits {
+	if winner, choice := upTo.choose(list); winner == nil || choice.Resplits != resplits || len(winner.Restarts) != restarts || choice.Restart != 2 {
 		t.Errorf("winner %v, %+v", winner, choice)
 	}
 	for limit := range whole {

@@ -71,6 +71,7 @@ type Config struct {
 // Train are the options of the training loop.
 type Train struct {
 	Seed            int     `toml:"seed" range:"at least 0" doc:"seed of every random stream"`
+	Restart         int     `toml:"restart" range:"at least 0" neutral:"0" doc:"another beginning with the same seed: other initial parameters and other draws in steps, such as of dropout, on the same split and the same damage to the graph"`
 	LR              float64 `toml:"lr" range:"greater than 0" doc:"Adam's learning rate of the classifier"`
 	EncoderLR       float64 `toml:"encoder_lr" range:"greater than 0" doc:"Adam's learning rate of encoder and projector"`
 	Epochs          int     `toml:"epochs" range:"at least 1" doc:"epochs of the classifier, of one step each"`

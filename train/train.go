@@ -161,7 +161,7 @@ func newTrainer(ctx context.Context, job Job, cfg *config.Config, opts Options) 
 	if err := t.checkMemory(); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
-	t.optim, err = optim.New(t.prog.Module, t.seed(), func(group string) float64 {
+	t.optim, err = optim.New(t.prog.Module, beginning(cfg.Train), func(group string) float64 {
 		if group == "encoder" {
 			return cfg.Train.EncoderLR
 		}
@@ -178,7 +178,7 @@ func newTrainer(ctx context.Context, job Job, cfg *config.Config, opts Options) 
 		t.device = runtime.NewCPU(t.pool)
 	}
 	t.prog.params = t.optim
-	t.prog.options = runtime.Options{Device: t.device, NewExecutor: opts.NewExecutor, Pool: t.pool, Seed: t.stream("train"), Trace: opts.Trace}
+	t.prog.options = runtime.Options{Device: t.device, NewExecutor: opts.NewExecutor, Pool: t.pool, Seed: rng.New(beginning(cfg.Train), "train"), Trace: opts.Trace}
 	if t.steps, err = job.Task.start(t); err != nil {
 		t.close()
 		return nil, err
@@ -336,6 +336,14 @@ func oneClass(labels, nodes []int32) bool {
 }
 
 func (t *trainer) seed() uint64 { return uint64(t.cfg.Train.Seed) }
+
+// beginning is the seed of initial parameters and of what steps draw.
+func beginning(c config.Train) uint64 {
+	if c.Restart > 0 {
+		return rng.New(uint64(c.Seed), "restart").Uint64(uint64(c.Restart))
+	}
+	return uint64(c.Seed)
+}
 
 func (t *trainer) stream(name string) rng.Stream { return rng.New(t.seed(), name) }
 
