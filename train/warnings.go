@@ -86,6 +86,7 @@ type verdict struct {
 	// balanced tells that every class counts alike in training already, and selected that
 	// the kept epoch is the best for all classes.
 	balanced, selected bool
+	last               float64   // validation accuracy when training ended
 	room               []float32 // [N, classes] for tempered probabilities; nil is memory of their own
 }
 
@@ -125,13 +126,14 @@ func (t *verdict) majority(judged []int32) (class int, acc float64) {
 
 // Bounds of what is said of a result.
 const (
-	fewNodes     = 50  // with fewer, shares are not compared
-	fewOfClass   = 5   // with fewer, a class may well be missed
-	farBelow     = 15. // points of macro-F1 below accuracy
-	nearChance   = 55. // AUC below this
-	farApart     = 5.  // points between validation and test, and three standard errors
-	mostDoubted  = 0.5 // share of the edges
-	hardlyBetter = 0.5 // points
+	fewNodes     = 50   // with fewer, shares are not compared
+	fewOfClass   = 5    // with fewer, a class may well be missed
+	farBelow     = 15.  // points of macro-F1 below accuracy
+	nearChance   = 55.  // AUC below this
+	farApart     = 5.   // points between validation and test, and three standard errors
+	mostDoubted  = 0.5  // share of the edges
+	hardlyBetter = 0.5  // points
+	mostLeft     = 0.75 // of the kept epoch's validation accuracy
 )
 
 // warnings says in a sentence each what a reader of the result would want to know first.
@@ -169,6 +171,9 @@ func (t *verdict) warnings(res *Result, predicted, judged []int32) (list []strin
 		if d := math.Abs(v.Accuracy - e.Accuracy); d > max(farApart, 3*spread) {
 			say("validation accuracy is %.1f %% and test accuracy %.1f %%, further apart than chance explains: the two parts of the split differ in kind", v.Accuracy, e.Accuracy)
 		}
+	}
+	if v := res.Val; v != nil && v.Nodes >= fewNodes && t.last < mostLeft*v.Accuracy {
+		say("validation accuracy fell from %.1f %% at epoch %d, which is kept, to %.1f %% when training ended: it went astray; --set train.restart=1 begins from other parameters", v.Accuracy, res.BestEpoch, t.last)
 	}
 	if res.NullFraction != nil && *res.NullFraction > mostDoubted {
 		say("%.0f %% of the edges are doubted: the graph may not go with these features or labels", 100**res.NullFraction)

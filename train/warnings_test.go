@@ -35,6 +35,7 @@ func TestWarnings(t *testing.T) {
 		{"chance", sound, Result{Val: report(91, 80, 51), Test: report(91, 80, 51)}, []string{"AUC is 51.0 %"}},
 		{"apart", sound, Result{Val: report(99, 95, 97), Test: report(91, 90, 97)}, nil}, // 8 points of 100 nodes each are within three standard errors
 		{"far apart", sound, Result{Val: report(100, 100, 100), Test: report(91, 90, 97)}, []string{"validation accuracy is 100.0 % and test accuracy 91.0 %"}},
+		{"astray", sound, Result{Val: report(93, 90, 97), Test: report(92, 90, 97), BestEpoch: 7}, []string{"validation accuracy fell from 93.0 % at epoch 7, which is kept, to 69.0 % when training ended"}},
 		{"doubted", sound, Result{Val: report(95, 90, 97), Test: report(95, 90, 97), NullFraction: auc(0.6)}, []string{"60 % of the edges are doubted"}},
 		{"useless edges", sound, Result{Val: report(95, 90, 80), Test: report(95, 90, 80), Scale: &Scale{NoEdges: &Baseline{Model: "mlp", Accuracy: 94, AUC: auc(79.8)}}},
 			[]string{"the edges add nothing here: without them mlp has AUC 79.8 %, this model 80.0 %"}},
@@ -43,7 +44,10 @@ func TestWarnings(t *testing.T) {
 			[]string{"refinement loses here: the same classifier on the graph as it is has AUC 81.0 %, this model 80.0 %"}},
 		{"refinement that holds", sound, Result{Val: report(95, 90, 80), Test: report(95, 90, 80), Scale: &Scale{RawGraph: &Baseline{Model: "ecl-gsr", Accuracy: 96, AUC: auc(80.4)}}}, nil},
 	} {
-		tr := &verdict{info: &TaskInfo{Labels: labels, Classes: 2, ClassNames: []string{"stayed", "left"}, Item: "node"}}
+		tr := &verdict{info: &TaskInfo{Labels: labels, Classes: 2, ClassNames: []string{"stayed", "left"}, Item: "node"}, last: 75}
+		if x.what == "astray" {
+			tr.last = 69
+		}
 		for i := range n {
 			if i < n/2 {
 				tr.split.Test = append(tr.split.Test, int32(i))
