@@ -7,7 +7,7 @@ OUT     ?= results/demo
 FUZZTIME ?= 10s
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64 windows/amd64
 
-.PHONY: help build build-beam setup demo test bench bench-baselines bench-peers bench-exports company bench-serve kill-serve conformance conformance-flink bench-flink conformance-short conformance-serving repro lint fuzz-short ptx ptxas gpu-check cross test-windows bits-arm64 bits-avx512 clean
+.PHONY: help build build-beam setup demo test bench bench-baselines bench-peers bench-exports company bench-serve kill-serve conformance conformance-flink bench-flink conformance-short conformance-serving repro lint race fuzz-short ptx ptxas gpu-check cross test-windows bits-arm64 bits-avx512 clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -129,6 +129,10 @@ lint: ## gofmt, go vet, staticcheck
 	$(GO) tool staticcheck ./...
 	$(GO) build -o bin/staticcheck honnef.co/go/tools/cmd/staticcheck
 	cd beam && $(GO) vet ./... && ../bin/staticcheck ./...
+
+# Without cmd/gsrc, whose tests limit the address space, which the race detector fills.
+race: ## run the tests of what works in parallel with Go's race detector (RACEFLAGS, such as -run Pipeline)
+	$(GO) test -race -short $(RACEFLAGS) ./infer/... ./runtime/... ./graph/... ./data/store/... ./auto/... ./internal/...
 
 # A target that would take more address space than this, in KiB, fails. Go maps about
 # 1.5 GiB of it without using it.
