@@ -451,7 +451,7 @@ func (x *chooser) train(ctx context.Context, f fit, workers int) (float64, error
 	}
 	s, err := x.setups[f.c].On(x.pool.ds, &split, func(c *config.Config) {
 		c.Train.Seed = x.seed + max(0, f.resplit)
-		c.Train.Restart = f.restart
+		c.Train.Restart += f.restart
 		if workers > 1 {
 			c.Train.Threads = 1
 		}
@@ -491,7 +491,7 @@ func (x *chooser) keep(ctx context.Context, c *Candidate, restart int) error {
 	if err != nil {
 		return err
 	}
-	if s, err = s.On(x.ds, nil, func(c *config.Config) { c.Train.Restart = restart }); err != nil {
+	if s, err = s.On(x.ds, nil, func(c *config.Config) { c.Train.Restart += restart }); err != nil {
 		return err
 	}
 	next := ""

@@ -180,7 +180,7 @@ func TestRestarts(t *testing.T) {
 	dir := t.TempDir()
 	o := options(folder(t, false), filepath.Join(dir, "whole"))
 	o.rules = slices.DeleteFunc(slices.Clone(rules), func(r rule) bool { return r.Name != "gcn" })
-	o.Set = append(o.Set, "model.hidden=3", "train.epochs=9")
+	o.Set = append(o.Set, "model.hidden=3", "train.epochs=9", "train.restart=1")
 	r := trained(t, o)
 	scores := r.Report.Candidates[0].Restarts
 	if len(scores) != restarts || r.Report.Choice.Restart == 0 || !r.Report.Complete {
@@ -191,7 +191,7 @@ func TestRestarts(t *testing.T) {
 	}
 	plain := o.TrainOptions
 	plain.Model, plain.Out = "gcn", ""
-	plain.Set = append(slices.Clone(plain.Set), "train.eval_every=5", fmt.Sprintf("train.restart=%d", r.Report.Choice.Restart))
+	plain.Set = append(slices.Clone(plain.Set), "train.eval_every=5", fmt.Sprintf("train.restart=%d", 1+r.Report.Choice.Restart))
 	if p, err := run.Train(context.Background(), plain); err != nil || p.Result.Hash != r.Result.Hash {
 		t.Errorf("trained by itself it has another hash, or %v", err)
 	}

@@ -113,7 +113,7 @@ type Choice struct {
 	// Text says why.
 	Text     string `json:"text"`
 	Resplits int    `json:"resplits"`          // by which it was chosen
-	Restart  int    `json:"restart,omitempty"` // train.restart of the beginning that is kept
+	Restart  int    `json:"restart,omitempty"` // which beginning is kept: it is added to train.restart
 	// NewNodes is whether an export of the winner classifies nodes that training has not seen.
 	NewNodes bool `json:"new_nodes"`
 }
