@@ -87,6 +87,7 @@ type verdict struct {
 	// the kept epoch is the best for all classes.
 	balanced, selected bool
 	last               float64   // validation accuracy when training ended
+	restart            int       // train.restart
 	room               []float32 // [N, classes] for tempered probabilities; nil is memory of their own
 }
 
@@ -173,7 +174,7 @@ func (t *verdict) warnings(res *Result, predicted, judged []int32) (list []strin
 		}
 	}
 	if v := res.Val; v != nil && v.Nodes >= fewNodes && t.last < mostLeft*v.Accuracy {
-		say("validation accuracy fell from %.1f %% at epoch %d, which is kept, to %.1f %% when training ended: it went astray; --set train.restart=1 begins from other parameters", v.Accuracy, res.BestEpoch, t.last)
+		say("validation accuracy fell from %.1f %% at epoch %d, which is kept, to %.1f %% when training ended: it went astray; --set train.restart=%d begins from other parameters", v.Accuracy, res.BestEpoch, t.last, t.restart+1)
 	}
 	if res.NullFraction != nil && *res.NullFraction > mostDoubted {
 		say("%.0f %% of the edges are doubted: the graph may not go with these features or labels", 100**res.NullFraction)

@@ -35,7 +35,7 @@ func TestWarnings(t *testing.T) {
 		{"chance", sound, Result{Val: report(91, 80, 51), Test: report(91, 80, 51)}, []string{"AUC is 51.0 %"}},
 		{"apart", sound, Result{Val: report(99, 95, 97), Test: report(91, 90, 97)}, nil}, // 8 points of 100 nodes each are within three standard errors
 		{"far apart", sound, Result{Val: report(100, 100, 100), Test: report(91, 90, 97)}, []string{"validation accuracy is 100.0 % and test accuracy 91.0 %"}},
-		{"astray", sound, Result{Val: report(93, 90, 97), Test: report(92, 90, 97), BestEpoch: 7}, []string{"validation accuracy fell from 93.0 % at epoch 7, which is kept, to 69.0 % when training ended"}},
+		{"astray", sound, Result{Val: report(93, 90, 97), Test: report(92, 90, 97), BestEpoch: 7}, []string{"validation accuracy fell from 93.0 % at epoch 7, which is kept, to 69.0 % when training ended: it went astray; --set train.restart=3 begins"}},
 		{"doubted", sound, Result{Val: report(95, 90, 97), Test: report(95, 90, 97), NullFraction: auc(0.6)}, []string{"60 % of the edges are doubted"}},
 		{"useless edges", sound, Result{Val: report(95, 90, 80), Test: report(95, 90, 80), Scale: &Scale{NoEdges: &Baseline{Model: "mlp", Accuracy: 94, AUC: auc(79.8)}}},
 			[]string{"the edges add nothing here: without them mlp has AUC 79.8 %, this model 80.0 %"}},
@@ -46,7 +46,7 @@ func TestWarnings(t *testing.T) {
 	} {
 		tr := &verdict{info: &TaskInfo{Labels: labels, Classes: 2, ClassNames: []string{"stayed", "left"}, Item: "node"}, last: 75}
 		if x.what == "astray" {
-			tr.last = 69
+			tr.last, tr.restart = 69, 2
 		}
 		for i := range n {
 			if i < n/2 {
@@ -91,5 +91,28 @@ func TestAdviceForRareClasses(t *testing.T) {
 		if strings.Contains(text, "class_weights") == v.balanced || strings.Contains(text, "macro_f1") == v.selected {
 			t.Errorf("%+v: %q", v, text)
 		}
+	}
+}
+
+// A run whose accuracy falls says so, and another does not.
+func TestAstray(t *testing.T) {
+	ds := synthetic(t, 1, "synthetic.nodes=300")
+	for lr, astray := range map[string]bool{"train.lr=0.01": false, "train.lr=2": true} {
+		warned := strings.Join(run(t, "gcn", ds, Options{}, "train.epochs=60", lr).Warnings, "\n")
+		if strings.Contains(warned, "went astray; --set train.restart=1 begins") != astray {
+			t.Errorf("%s: warned %q", lr, warned)
+		}
+	}
+}
+
+// Another beginning has other parameters on the same split.
+func TestRestart(t *testing.T) {
+	ds := synthetic(t, 1)
+	first, again := run(t, "gcn", ds, Options{}), run(t, "gcn", ds, Options{}, "train.restart=1")
+	if !slices.Equal(first.Trained.Split.Train, again.Trained.Split.Train) || !slices.Equal(first.Trained.Split.Val, again.Trained.Split.Val) {
+		t.Error("another split")
+	}
+	if first.Hash == again.Hash {
+		t.Error("the same parameters")
 	}
 }
