@@ -78,7 +78,7 @@ type chooser struct {
 	of       *Candidate
 	restart  int // of what is in Out
 
-	restarting bool
+	restarting bool // among the winner's beginnings
 
 	slowest [2]float64  // seconds of trainings so far: of simple candidates, of all
 	judging *data.Split // on which refinement is judged; nil is the given split
@@ -295,11 +295,11 @@ func (x *chooser) elapsed() time.Duration { return x.before + time.Since(x.start
 // unless it was chosen among restarts. What a training takes is known from those of the choice, which run on a thread each.
 func (x *chooser) left() time.Duration {
 	const slower = 1.2 // than during the choice
-	models := 2.0
+	further := 2.0
 	if x.restarting {
-		models = 3
+		further = 3
 	}
-	seconds := float64(60*x.Minutes) - float64(slower*(x.slowest[0]+float64(models*x.slowest[1])))
+	seconds := float64(60*x.Minutes) - float64(slower*(x.slowest[0]+float64(further*x.slowest[1])))
 	return time.Duration(seconds*float64(time.Second)) - x.elapsed()
 }
 
