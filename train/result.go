@@ -166,7 +166,7 @@ func (t *trainer) finish() (*Result, error) {
 	}
 	t.job.Task.compare(res, learned)
 	res.Trained, res.Hash = run, run.Hash()
-	res.WallS = math.Round(t.elapsed().Seconds()*1e3) / 1e3
+	res.WallS = math.Ceil(t.elapsed().Seconds()*1e3) / 1e3
 	if mib := float64(rss.Peak()) / (1 << 20); mib > 0 {
 		res.PeakRSSMiB = known(math.Round(mib*10) / 10)
 	}

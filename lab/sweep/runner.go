@@ -309,7 +309,7 @@ func (r *Runner) run(ctx context.Context, t *task, threads int, memory int64) (r
 	} else {
 		run, err = r.train(ctx, s, t, threads, memory)
 	}
-	rec.Seconds = math.Round(time.Since(start).Seconds()*1e3) / 1e3
+	rec.Seconds = math.Ceil(time.Since(start).Seconds()*1e3) / 1e3 // up: no run takes no time
 	if gsrc.IsInterrupted(ctx, err) {
 		return nil, false, fmt.Errorf("%w: %s", train.ErrInterrupted, t.job)
 	}
