@@ -1,14 +1,11 @@
 package data
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
 	"math"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/data/pickle"
@@ -247,38 +244,26 @@ func pickledLabels(file string, b []byte, mem *budget.Reservation) ([]int32, int
 // testIndex reads test.index: one node number a line, in the order of tx's rows.
 func testIndex(file string, b []byte, first, rows int) ([]int32, error) {
 	var index []int32
-	seen := map[int64]int{}
-	sc := bufio.NewScanner(bytes.NewReader(b))
-	line := 0
+	seen := map[int64]int{} // the line of each node
 	top := int64(first) - 1
-	for sc.Scan() {
-		line++
-		word := strings.TrimSpace(sc.Text())
-		if word == "" {
-			continue
+	t := newTextFile(file, bytes.NewReader(b), nil, nil)
+	err := t.each(func() error {
+		v, err := t.int("a node")
+		switch {
+		case err != nil:
+			return t.fault("not a node number")
+		case v < int64(first) || v > math.MaxInt32-1:
+			return t.fault("out of range: test nodes follow the %d rows of allx", first)
+		case seen[v] != 0:
+			return t.fault("the same node as in line %d", seen[v])
 		}
-		fault := &FileError{File: file, Line: line, Offset: -1, Text: word}
-		v, err := strconv.ParseInt(word, 10, 64)
-		if err != nil {
-			fault.Msg = "not a node number"
-			return nil, fault
-		}
-		if v < int64(first) || v > math.MaxInt32-1 {
-			fault.Msg = fmt.Sprintf("out of range: test nodes follow the %d rows of allx", first)
-			return nil, fault
-		}
-		if prev, ok := seen[v]; ok {
-			fault.Msg = fmt.Sprintf("the same node as in line %d", prev)
-			return nil, fault
-		}
-		seen[v] = line
+		seen[v] = t.n
 		index = append(index, int32(v))
 		top = max(top, v)
-	}
-	if err := sc.Err(); err != nil {
-		e := fileFault(file, err)
-		e.Line = line + 1
-		return nil, e
+		return t.end("one node number")
+	})
+	if err != nil {
+		return nil, err
 	}
 	if len(index) != rows {
 		return nil, badFile(file, "names %d nodes, tx has %d rows: one of them is truncated", len(index), rows)
