@@ -133,11 +133,10 @@ func (a *array) dims(n int) error {
 // gather reads all elements in C order with read.
 func gather[T any](a *array, read func([]byte) T) ([]T, error) {
 	n, size := a.len(), a.dtype.size
-	out, err := room(a.mem, []T(nil), n)
+	out, err := zeros[T](a.mem, n)
 	if err != nil {
 		return nil, err
 	}
-	out = out[:n]
 	if a.fortran && len(a.shape) == 2 {
 		rows, cols := a.shape[0], a.shape[1]
 		i := 0
@@ -205,11 +204,10 @@ func (a *array) ints() ([]int64, error) {
 	if a.fortran || a.dtype.big || a.dtype.kind != 'i' || a.dtype.size < 4 {
 		return gather(a, read)
 	}
-	out, err := room(a.mem, []int64(nil), a.len()) // the common cases, four times as fast
+	out, err := zeros[int64](a.mem, a.len()) // the common cases, four times as fast
 	if err != nil {
 		return nil, err
 	}
-	out = out[:a.len()]
 	for i := range out {
 		if a.dtype.size == 4 {
 			out[i] = int64(int32(binary.LittleEndian.Uint32(a.data[4*i:])))
@@ -235,11 +233,10 @@ func (a *array) float32s() ([]float32, error) {
 	o := a.order()
 	switch {
 	case a.dtype == dtype{kind: 'f', size: 4} && !a.fortran: // the common case, four times as fast
-		out, err := room(a.mem, []float32(nil), a.len())
+		out, err := zeros[float32](a.mem, a.len())
 		if err != nil {
 			return nil, err
 		}
-		out = out[:a.len()]
 		for i := range out {
 			out[i] = math.Float32frombits(binary.LittleEndian.Uint32(a.data[4*i:]))
 		}

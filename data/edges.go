@@ -45,10 +45,9 @@ func (e *edgeList) build(n int, directed, symmetric bool, rep *Repairs, mem *bud
 	}
 	m := int64(len(e.src))
 	if e.w == nil && e.merge == MergeSum { // how often an edge is listed
-		if e.w, err = room(mem, e.w, len(e.src)); err != nil {
+		if e.w, err = zeros[float32](mem, len(e.src)); err != nil {
 			return nil, err
 		}
-		e.w = e.w[:len(e.src)]
 		for i := range e.w {
 			e.w[i] = 1
 		}
@@ -147,10 +146,9 @@ func (e *edgeList) weighLoops(list []int32, n int, mem *budget.Reservation) (err
 	if e.w == nil || len(list) == 0 {
 		return nil
 	}
-	if e.loops, err = room(mem, e.loops, n); err != nil {
+	if e.loops, err = zeros[float32](mem, n); err != nil {
 		return err
 	}
-	e.loops = e.loops[:n]
 	for v := range e.loops {
 		e.loops[v] = -1
 	}

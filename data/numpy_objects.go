@@ -15,18 +15,10 @@ import (
 type (
 	npDtype struct{ dtype }
 	npArray struct{ *array } // nil until BUILD
-	// csrMatrix is a scipy.sparse.csr_matrix, with its arrays as the file has
-	// them; csr() in features.go checks them.
-	csrMatrix struct {
-		built                 bool
-		rows, cols            int
-		indptr, indices, data *array
-	}
 )
 
-func (*npDtype) Describe() string   { return "a NumPy type" }
-func (*npArray) Describe() string   { return "a NumPy array" }
-func (*csrMatrix) Describe() string { return "a csr_matrix" }
+func (*npDtype) Describe() string { return "a NumPy type" }
+func (*npArray) Describe() string { return "a NumPy array" }
 
 // What a known global builds.
 const (
@@ -213,47 +205,6 @@ func (n numpyObjects) SetState(r *pickle.Reader, obj, state any) error {
 		return o.fill(d)
 	}
 	return fmt.Errorf("sets the state of %s", pickle.Describe(obj))
-}
-
-// fill reads the attributes of a csr_matrix; the ones that do not matter, such
-// as maxprint, are skipped.
-func (c *csrMatrix) fill(d *pickle.Dict) error {
-	for i, k := range d.Keys {
-		name, ok := pickle.Text(k)
-		if !ok {
-			continue
-		}
-		v := d.Vals[i]
-		switch name {
-		case "_shape", "shape":
-			shape, err := dims(v)
-			if err != nil {
-				return err
-			}
-			if len(shape) != 2 {
-				return errors.New("a csr_matrix needs two dimensions")
-			}
-			c.rows, c.cols = shape[0], shape[1]
-			c.built = true
-		case "indptr", "indices", "data":
-			a, ok := v.(*npArray)
-			if !ok || a.array == nil {
-				return fmt.Errorf("%s of a csr_matrix is %s", name, pickle.Describe(v))
-			}
-			switch name {
-			case "indptr":
-				c.indptr = a.array
-			case "indices":
-				c.indices = a.array
-			case "data":
-				c.data = a.array
-			}
-		}
-	}
-	if !c.built || c.indptr == nil || c.indices == nil || c.data == nil {
-		return errors.New("a csr_matrix lacks its shape, indptr, indices or data")
-	}
-	return nil
 }
 
 // scalar returns the value of a NumPy scalar.

@@ -131,10 +131,9 @@ func (l *loader) storedLoops(ds *Dataset, s *store.Store) error {
 	if err != nil || len(loops) == 0 {
 		return err
 	}
-	if ds.Loops, err = room(l.mem, ds.Loops, ds.Graph.N); err != nil {
+	if ds.Loops, err = zeros[float32](l.mem, ds.Graph.N); err != nil {
 		return err
 	}
-	ds.Loops = ds.Loops[:ds.Graph.N]
 	for v := range ds.Loops {
 		ds.Loops[v] = -1
 	}
@@ -184,11 +183,10 @@ func (l *loader) storedFeatures(dir string, s *store.Store) (f *Features, err er
 		}
 	}
 	if !f.inFile {
-		if f.Dense, err = room(l.mem, f.Dense, len(half)); err != nil {
+		if f.Dense, err = zeros[float32](l.mem, len(half)); err != nil {
 			return nil, err
 		}
 	}
-	f.Dense = f.Dense[:len(half)]
 	store.FromHalf(f.Dense, half)
 	return f, nil
 }
