@@ -2,6 +2,7 @@ package data
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -71,101 +72,89 @@ func ParseSplit(text string) (*SplitSpec, error) {
 	if text == "" {
 		return nil, nil
 	}
-	kind, rest, ok := strings.Cut(text, ":")
-	parts := strings.Split(rest, ",")
-	bad := func(why string) (*SplitSpec, error) {
-		return nil, fmt.Errorf("split %s: %s; write for example per-class:20,500,1000, random:0.6,0.2,0.2 or ratio:0.05", quote(text), why)
-	}
 	s := &SplitSpec{}
-	if kind == "column" && rest != "" {
-		s.Column = rest
-		return s, nil
-	}
-	if !ok && !slices.Contains([]string{"per-class", "random", "ratio", "column", "time"}, kind) {
-		s.Column = text
-		return s, nil
-	}
-	if ok && kind == "ratio" {
-		var err error
-		if s.Ratio, err = strconv.ParseFloat(strings.TrimSpace(rest), 64); err != nil || !(s.Ratio > 0 && s.Ratio < 1) {
-			return bad(fmt.Sprintf("%s is not a share of the nodes to train on", quote(rest)))
-		}
-		return s, nil
-	}
-	if ok && kind == "time" {
-		if len(parts) < 3 {
-			return bad("expected time:COLUMN,TRAIN,VAL")
-		}
-		last := len(parts) - 2
-		s.Time = strings.Join(parts[:last], ",")
-		for i := range 2 {
-			v, err := strconv.ParseFloat(strings.TrimSpace(parts[last+i]), 64)
-			if err != nil || !(v > 0 && v < 1) {
-				return bad(fmt.Sprintf("%s is not a fraction of the nodes", quote(parts[last+i])))
-			}
-			s.Fractions[i] = v
-		}
-		if s.Fractions[0]+s.Fractions[1] > 1+1e-9 {
-			return bad("the fractions add up to more than all nodes")
-		}
-		return s, nil
-	}
-	if !ok || len(parts) != 3 {
-		return bad("expected a kind, a colon and three numbers")
-	}
-	switch kind {
-	case "per-class":
-		s.PerClass = true
-		for i, p := range []*int{&s.Train, &s.Val, &s.Test} {
-			word := strings.TrimSpace(parts[i])
-			if i == 2 && word == "rest" {
-				s.Test = -1
-				break
-			}
-			n, err := strconv.ParseInt(word, 10, 32)
-			if err != nil || n < 0 || (i == 0 && n == 0) {
-				return bad(fmt.Sprintf("%s is not a number of nodes", quote(word)))
-			}
-			*p = int(n)
-		}
-	case "random":
-		sum := 0.0
-		for i := range s.Fractions {
-			word := strings.TrimSpace(parts[i])
-			v, err := strconv.ParseFloat(word, 64)
-			if err != nil || !(v >= 0 && v <= 1) || (i == 0 && v == 0) {
-				return bad(fmt.Sprintf("%s is not a fraction of the nodes", quote(word)))
-			}
-			s.Fractions[i] = v
-			sum += v
-		}
-		if sum > 1+1e-9 {
-			return bad(fmt.Sprintf("the fractions add up to %g, more than all nodes", sum))
-		}
-	default:
-		return bad(fmt.Sprintf("%s is not a kind of split", quote(kind)))
+	if err := s.parse(text); err != nil {
+		return nil, fmt.Errorf("split %s: %w; write for example per-class:20,500,1000, random:0.6,0.2,0.2 or ratio:0.05", quote(text), err)
 	}
 	return s, nil
 }
 
+func (s *SplitSpec) parse(text string) (err error) {
+	kind, rest, ok := strings.Cut(text, ":")
+	parts := strings.Split(rest, ",")
+	switch {
+	case kind == "column" && rest != "":
+		s.Column = rest
+		return nil
+	case !ok && !slices.Contains([]string{"per-class", "random", "ratio", "column", "time"}, kind):
+		s.Column = text
+		return nil
+	case ok && kind == "ratio":
+		if s.Ratio, err = strconv.ParseFloat(strings.TrimSpace(rest), 64); err != nil || !(s.Ratio > 0 && s.Ratio < 1) {
+			return fmt.Errorf("%s is not a share of the nodes to train on", quote(rest))
+		}
+		return nil
+	case ok && kind == "time":
+		last := len(parts) - 2
+		if last < 1 {
+			return errors.New("expected time:COLUMN,TRAIN,VAL")
+		}
+		s.Time = strings.Join(parts[:last], ",")
+		return s.parseFractions(parts[last:], 2)
+	case !ok || len(parts) != 3:
+		return errors.New("expected a kind, a colon and three numbers")
+	case kind == "random":
+		return s.parseFractions(parts, 1)
+	case kind != "per-class":
+		return fmt.Errorf("%s is not a kind of split", quote(kind))
+	}
+	s.PerClass = true
+	for i, p := range []*int{&s.Train, &s.Val, &s.Test} {
+		word := strings.TrimSpace(parts[i])
+		if i == 2 && word == "rest" {
+			s.Test = -1
+			break
+		}
+		n, err := strconv.ParseInt(word, 10, 32)
+		if err != nil || n < 0 || (i == 0 && n == 0) {
+			return fmt.Errorf("%s is not a number of nodes", quote(word))
+		}
+		*p = int(n)
+	}
+	return nil
+}
+
+// parseFractions reads those of the nodes, of which some at the beginning may not be 0.
+func (s *SplitSpec) parseFractions(words []string, some int) error {
+	sum := 0.0
+	for i, word := range words {
+		v, err := strconv.ParseFloat(strings.TrimSpace(word), 64)
+		if err != nil || !(v >= 0 && v <= 1) || i < some && v == 0 {
+			return fmt.Errorf("%s is not a fraction of the nodes", quote(word))
+		}
+		s.Fractions[i] = v
+		sum += v
+	}
+	if sum > 1+1e-9 {
+		return fmt.Errorf("the fractions add up to %g, more than all nodes", sum)
+	}
+	return nil
+}
+
 // String writes the specification as ParseSplit reads it.
 func (s *SplitSpec) String() string {
-	if s == nil {
+	switch {
+	case s == nil:
 		return ""
-	}
-	if s.Column != "" {
+	case s.Column != "":
 		return "column:" + s.Column
-	}
-	if s.Time != "" {
+	case s.Time != "":
 		return fmt.Sprintf("time:%s,%g,%g", s.Time, s.Fractions[0], s.Fractions[1])
-	}
-	if s.Ratio > 0 {
+	case s.Ratio > 0:
 		return fmt.Sprintf("ratio:%g", s.Ratio)
-	}
-	if s.PerClass {
-		if s.Test < 0 {
-			return fmt.Sprintf("per-class:%d,%d,rest", s.Train, s.Val)
-		}
+	case s.PerClass && s.Test < 0:
+		return fmt.Sprintf("per-class:%d,%d,rest", s.Train, s.Val)
+	case s.PerClass:
 		return fmt.Sprintf("per-class:%d,%d,%d", s.Train, s.Val, s.Test)
 	}
 	return fmt.Sprintf("random:%g,%g,%g", s.Fractions[0], s.Fractions[1], s.Fractions[2])
