@@ -104,8 +104,8 @@ func (d *Dataset) writeStore(b *store.Builder, half bool) error {
 			return "", err
 		}
 		for k, s := range d.Splits {
-			for i, part := range [][]int32{s.Train, s.Val, s.Test} {
-				if err := store.PutArray(b, fmt.Sprintf("%s_%d", splitParts[i], k), store.Int32, part); err != nil {
+			for i, part := range s.parts() {
+				if err := store.PutArray(b, fmt.Sprintf("%s_%d", partNames[i], k), store.Int32, *part); err != nil {
 					return "", err
 				}
 			}

@@ -145,14 +145,7 @@ func maskSplits(a *archive, n int) ([]Split, error) {
 					nodes = append(nodes, int32(v))
 				}
 			}
-			switch p {
-			case 0:
-				splits[s].Train = nodes
-			case 1:
-				splits[s].Val = nodes
-			case 2:
-				splits[s].Test = nodes
-			}
+			*splits[s].parts()[p] = nodes
 		}
 		a.mem.Shrink(int64(len(mask)))
 	}

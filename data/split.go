@@ -189,15 +189,9 @@ func (s *SplitSpec) Draw(labels []int32, classes int, seed uint64) (Split, error
 		}
 		return out.sorted(), nil
 	}
-	byClass := make([][]int32, classes)
-	for v, c := range labels {
-		if c >= 0 && int(c) < classes {
-			byClass[c] = append(byClass[c], int32(v))
-		}
-	}
 	var out Split
 	var rest []int32
-	for c, nodes := range byClass {
+	for c, nodes := range byClass(labels, classes) {
 		if len(nodes) < s.Train {
 			return Split{}, fmt.Errorf("split %s: class %d has %d labelled nodes; ask for fewer, or use random:0.6,0.2,0.2", s, c, len(nodes))
 		}
@@ -249,27 +243,15 @@ func (s *SplitSpec) byTime(labels []int32, times []float64) (Split, error) {
 // drawTraining draws the training nodes of a split with a Ratio; fixed has its
 // other parts.
 func (s *SplitSpec) drawTraining(fixed Split, labels []int32, classes int, seed uint64) (Split, error) {
-	taken := make([]bool, len(labels))
-	for _, nodes := range [][]int32{fixed.Val, fixed.Test} {
-		for _, v := range nodes {
-			taken[v] = true
-		}
+	left := slices.Clone(labels)
+	for _, v := range slices.Concat(fixed.Val, fixed.Test) {
+		left[v] = -1
 	}
-	byClass := make([][]int32, classes)
-	known, free, present := 0, 0, 0
-	for v, c := range labels {
-		if c < 0 || int(c) >= classes {
-			continue
-		}
-		known++
-		if taken[v] {
-			continue
-		}
-		if byClass[c] == nil {
-			present++
-		}
-		free++
-		byClass[c] = append(byClass[c], int32(v))
+	known, free := len(labelled(labels)), len(labelled(left))
+	groups, counts, present := byClass(left, classes), make([]int, classes), 0
+	for c, nodes := range groups {
+		counts[c] = min(1, len(nodes))
+		present += counts[c]
 	}
 	total := int(math.Round(s.Ratio * float64(known)))
 	switch {
@@ -280,13 +262,9 @@ func (s *SplitSpec) drawTraining(fixed Split, labels []int32, classes int, seed 
 	}
 	// Every class has one; each further one goes to the class that is furthest
 	// below its share, the first of equal ones.
-	counts := make([]int, classes)
-	for c, nodes := range byClass {
-		counts[c] = min(1, len(nodes))
-	}
 	for range total - present {
 		most, at := math.Inf(-1), 0
-		for c, nodes := range byClass {
+		for c, nodes := range groups {
 			if missing := float64(total)*float64(len(nodes))/float64(free) - float64(counts[c]); missing > most && counts[c] < len(nodes) {
 				most, at = missing, c
 			}
@@ -295,7 +273,7 @@ func (s *SplitSpec) drawTraining(fixed Split, labels []int32, classes int, seed 
 	}
 	stream := rng.New(seed, "data.split").Sub("ratio")
 	out := Split{Val: fixed.Val, Test: fixed.Test}
-	for c, nodes := range byClass {
+	for c, nodes := range groups {
 		shuffle(nodes, stream.At(uint64(c)))
 		out.Train = append(out.Train, nodes[:counts[c]]...)
 	}
@@ -304,12 +282,26 @@ func (s *SplitSpec) drawTraining(fixed Split, labels []int32, classes int, seed 
 
 var partNames = [3]string{"train", "val", "test"}
 
+// parts are the lists of nodes, in the order of partNames.
+func (s *Split) parts() [3]*[]int32 { return [3]*[]int32{&s.Train, &s.Val, &s.Test} }
+
 // labelled returns the nodes that have a label.
 func labelled(labels []int32) []int32 {
 	var out []int32
 	for v, c := range labels {
 		if c >= 0 {
 			out = append(out, int32(v))
+		}
+	}
+	return out
+}
+
+// byClass returns the nodes of each class.
+func byClass(labels []int32, classes int) [][]int32 {
+	out := make([][]int32, classes)
+	for v, c := range labels {
+		if c >= 0 && int(c) < classes {
+			out[c] = append(out[c], int32(v))
 		}
 	}
 	return out
@@ -325,7 +317,7 @@ func shuffle(nodes []int32, s rng.Stream) {
 
 // sorted returns the split with its lists copied and sorted.
 func (s Split) sorted() Split {
-	for _, p := range []*[]int32{&s.Train, &s.Val, &s.Test} {
+	for _, p := range s.parts() {
 		*p = slices.Clone(*p)
 		slices.Sort(*p)
 	}
@@ -336,7 +328,8 @@ func (s Split) sorted() Split {
 // nodes.
 func (s Split) check(labels []int32) error {
 	part := make([]int8, len(labels))
-	for i, nodes := range [][]int32{s.Train, s.Val, s.Test} {
+	for i, p := range s.parts() {
+		nodes := *p
 		for k, v := range nodes {
 			switch {
 			case v < 0 || int(v) >= len(labels):

@@ -104,8 +104,8 @@ func (l *loader) fromStore(dir string, s *store.Store) (*Dataset, error) {
 	}
 	for k := range s.Splits {
 		var split Split
-		for i, part := range []*[]int32{&split.Train, &split.Val, &split.Test} {
-			list, err := store.All[int32](s, fmt.Sprintf("%s_%d", splitParts[i], k))
+		for i, part := range split.parts() {
+			list, err := store.All[int32](s, fmt.Sprintf("%s_%d", partNames[i], k))
 			if err == nil {
 				*part, err = copied(l.mem, list)
 			}
@@ -117,8 +117,6 @@ func (l *loader) fromStore(dir string, s *store.Store) (*Dataset, error) {
 	}
 	return ds, l.storedTruth(ds, s)
 }
-
-var splitParts = [3]string{"train", "val", "test"}
 
 // copied returns a copy in memory that is claimed.
 func copied[T any](mem *budget.Reservation, x []T) ([]T, error) {
