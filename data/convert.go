@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 
 	"github.com/gsrc-dev/gsrc/data/store"
@@ -27,19 +26,15 @@ type ConvertOptions struct {
 // the new folder out. Files are mapped and edges sorted on the disk; tables of nodes, and
 // edges in other formats than CSV, Parquet and OGB's, are held in memory. Collections are refused.
 func Convert(path, out string, o ConvertOptions) error {
-	key, err := fingerprint(path)
-	if err != nil {
-		if path == Synthetic {
-			key, err = Synthetic, nil
-		} else if at, named := named(path); named == nil {
-			path = at
+	key := Synthetic
+	if path != Synthetic {
+		var err error
+		if path, err = located(path); err == nil {
 			key, err = fingerprint(path)
-		} else {
-			err = named
 		}
-	}
-	if err != nil {
-		return err
+		if err != nil {
+			return err
+		}
 	}
 	if o.Load.MaxBytes <= 0 {
 		o.Load.MaxBytes, _ = budget.Default()
@@ -198,5 +193,3 @@ func (w *RowWriter) Row(x []float32) error {
 	}
 	return store.Put(w.Writer, w.half...)
 }
-
-func floatOf(bits uint32) float32 { return math.Float32frombits(bits) }

@@ -118,13 +118,11 @@ func (l *loader) recognise(path string) (reader, error) {
 	if path == "" {
 		return reader{}, errors.New("no data: give a folder, a file, the name of a data set or the word synthetic")
 	}
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		if path, err = named(path); err != nil {
-			return reader{}, err
-		}
-		info, err = os.Stat(path)
+	path, err := located(path)
+	if err != nil {
+		return reader{}, err
 	}
+	info, err := os.Stat(path)
 	if err != nil {
 		return reader{}, err
 	}
@@ -151,8 +149,11 @@ func (l *loader) recognise(path string) (reader, error) {
 	return reader{}, badFile(path, "not a data set: a single file must be an .npz, a .zip or, in GIN's format, a .txt").hint("for CSV files or Planetoid's ind.* files give the folder they are in")
 }
 
-// named returns where the data set of a name is on this machine.
-func named(name string) (string, error) {
+// located returns where a data set is on this machine that is given by its path or its name.
+func located(name string) (string, error) {
+	if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+		return name, nil
+	}
 	missing := badFile(name, "no such file or folder")
 	if strings.ContainsAny(name, `/\`) {
 		return "", missing.hint("give a folder, a file, the name of a data set or the word %s", Synthetic)

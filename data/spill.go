@@ -103,26 +103,20 @@ func (s *spill) dense(a *array) *Features {
 
 // fingerprint tells whether the files at a path are those of before, without reading them.
 func fingerprint(path string) (string, error) {
-	info, err := os.Stat(path)
+	root, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return "", err
 	}
-	list := []os.FileInfo{info}
-	if info.IsDir() {
-		err = filepath.WalkDir(path, func(_ string, d os.DirEntry, err error) error {
-			if err != nil || d.IsDir() {
-				return err
-			}
-			info, err := d.Info()
-			list = append(list, info)
-			return err
-		})
-	}
 	text := ""
-	for _, f := range list {
-		if !f.IsDir() {
+	err = filepath.WalkDir(root, func(_ string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		f, err := d.Info()
+		if err == nil {
 			text += fmt.Sprintf("%s %d %d\n", f.Name(), f.Size(), f.ModTime().UnixNano())
 		}
-	}
+		return err
+	})
 	return text, err
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"unsafe"
 
 	"github.com/gsrc-dev/gsrc/data/schema"
@@ -137,7 +138,7 @@ func (l *loader) storedLoops(ds *Dataset, s *store.Store) error {
 	}
 	for _, x := range loops {
 		if x>>32 < uint64(len(ds.Loops)) {
-			ds.Loops[x>>32] = floatOf(uint32(x))
+			ds.Loops[x>>32] = math.Float32frombits(uint32(x))
 		}
 	}
 	return nil
