@@ -321,6 +321,9 @@ func (c *columnValues) add(s string, mem *budget.Reservation) (ok bool, err erro
 	if gap(s) {
 		s = ""
 	}
+	if c.code == nil {
+		c.code = map[string]int32{}
+	}
 	if c.Codes, err = room(mem, c.Codes, 1); err != nil {
 		return true, err
 	}

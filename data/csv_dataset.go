@@ -256,6 +256,12 @@ type nodeTable struct {
 	times    []float64 // to split by, NaN at gaps; nil if there is no such column
 	features *Features
 	schema   *schema.Schema // nil without columns of features
+
+	// Of the first pass: the columns, and what is found of those of features.
+	header   []string
+	at       nodeColumns
+	profiles []profile
+	form     rowForm
 }
 
 // unknownLabel reports whether a label cell says that the label is not known.
