@@ -165,31 +165,25 @@ func (a *array) order() binary.ByteOrder {
 // intReader returns a reader of one integer or bool element, nil for other types.
 func (a *array) intReader() func([]byte) int64 {
 	o := a.order()
-	switch a.dtype.kind {
-	case 'b':
+	switch fmt.Sprintf("%c%d", a.dtype.kind, a.dtype.size) {
+	case "b1":
 		return func(b []byte) int64 { return int64(min(b[0], 1)) }
-	case 'i':
-		switch a.dtype.size {
-		case 1:
-			return func(b []byte) int64 { return int64(int8(b[0])) }
-		case 2:
-			return func(b []byte) int64 { return int64(int16(o.Uint16(b))) }
-		case 4:
-			return func(b []byte) int64 { return int64(int32(o.Uint32(b))) }
-		case 8:
-			return func(b []byte) int64 { return int64(o.Uint64(b)) }
-		}
-	case 'u':
-		switch a.dtype.size {
-		case 1:
-			return func(b []byte) int64 { return int64(b[0]) }
-		case 2:
-			return func(b []byte) int64 { return int64(o.Uint16(b)) }
-		case 4:
-			return func(b []byte) int64 { return int64(o.Uint32(b)) }
-		case 8:
-			return func(b []byte) int64 { return int64(min(o.Uint64(b), math.MaxInt64)) }
-		}
+	case "i1":
+		return func(b []byte) int64 { return int64(int8(b[0])) }
+	case "i2":
+		return func(b []byte) int64 { return int64(int16(o.Uint16(b))) }
+	case "i4":
+		return func(b []byte) int64 { return int64(int32(o.Uint32(b))) }
+	case "i8":
+		return func(b []byte) int64 { return int64(o.Uint64(b)) }
+	case "u1":
+		return func(b []byte) int64 { return int64(b[0]) }
+	case "u2":
+		return func(b []byte) int64 { return int64(o.Uint16(b)) }
+	case "u4":
+		return func(b []byte) int64 { return int64(o.Uint32(b)) }
+	case "u8":
+		return func(b []byte) int64 { return int64(min(o.Uint64(b), math.MaxInt64)) }
 	}
 	return nil
 }
