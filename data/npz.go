@@ -4,7 +4,6 @@ import (
 	"archive/zip"
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -155,14 +154,9 @@ func nameList(names []string) string {
 	if len(names) == 0 {
 		return "nothing"
 	}
-	const most = 12
-	q := make([]string, 0, most+1)
+	shown := make([]string, len(names))
 	for i, n := range names {
-		if i == most {
-			q = append(q, fmt.Sprintf("… (%d in all)", len(names)))
-			break
-		}
-		q = append(q, strings.Trim(quote(n), `"`))
+		shown[i] = strings.Trim(quote(n), `"`)
 	}
-	return strings.Join(q, ", ")
+	return nameSome(shown)
 }
