@@ -294,10 +294,7 @@ func cellValue(k schema.Kind, s string) (x float64, ok bool) {
 	case gap(s):
 		return math.NaN(), true
 	case k == schema.Time:
-		if x, ok := seconds(s); ok {
-			return x, true
-		}
-		return 0, false
+		return seconds(s)
 	case k == schema.Boolean:
 		if x, ok := yesNo(s); ok {
 			return x, true

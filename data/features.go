@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 
 	"github.com/gsrc-dev/gsrc/graph"
@@ -176,12 +177,7 @@ func (f *Features) emptyRow(i int) bool {
 	if f.IsSparse() {
 		return f.RowPtr[i] == f.RowPtr[i+1]
 	}
-	for _, v := range f.Dense[i*f.Cols : (i+1)*f.Cols] {
-		if v != 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(f.Dense[i*f.Cols:(i+1)*f.Cols], func(v float32) bool { return v != 0 })
 }
 
 // Check verifies the structure and that every value is finite. Its error names

@@ -60,6 +60,9 @@ var knownGlobals = map[string]pickle.Global{
 	"copyreg._reconstructor":              gRebuild,
 }
 
+// arguments is how many the globals are called with that always have as many.
+var arguments = map[pickle.Global]int{gReconstruct: 3, gScalar: 2, gEncode: 2, gRebuild: 3, gCSR: 0, gDict: 0, gList: 0}
+
 // unpickle reads a file's pickled object: numbers, texts, lists and dicts, arrays of NumPy
 // and sparse matrices of SciPy.
 func unpickle(file string, b []byte, mem *budget.Reservation) (any, error) {
@@ -92,9 +95,12 @@ func (numpyObjects) Global(name string) (pickle.Global, bool) {
 // New builds what a call of g stands for.
 func (numpyObjects) New(r *pickle.Reader, g pickle.Global, t pickle.Tuple) (any, error) {
 	wrong := fmt.Errorf("calls %s with unexpected arguments", string(g))
+	if n, ok := arguments[g]; ok && len(t) != n {
+		return nil, wrong
+	}
 	switch g {
 	case gReconstruct: // (ndarray, (0,), b'b')
-		if len(t) != 3 || t[0] != pickle.Global(gNDArray) {
+		if t[0] != pickle.Global(gNDArray) {
 			return nil, wrong
 		}
 		return &npArray{}, nil
@@ -112,9 +118,6 @@ func (numpyObjects) New(r *pickle.Reader, g pickle.Global, t pickle.Tuple) (any,
 		}
 		return &npDtype{d}, nil
 	case gScalar: // (dtype, bytes)
-		if len(t) != 2 {
-			return nil, wrong
-		}
 		d, ok1 := t[0].(*npDtype)
 		b, ok2 := t[1].(pickle.Bytes)
 		if !ok1 || !ok2 {
@@ -122,9 +125,6 @@ func (numpyObjects) New(r *pickle.Reader, g pickle.Global, t pickle.Tuple) (any,
 		}
 		return scalar(d.dtype, b)
 	case gEncode: // (text, 'latin1'): how Python 3 writes bytes in protocol 2
-		if len(t) != 2 {
-			return nil, wrong
-		}
 		s, ok1 := t[0].(string)
 		enc, ok2 := pickle.Text(t[1])
 		if !ok1 || !ok2 || (enc != "latin1" && enc != "latin-1") {
@@ -135,28 +135,21 @@ func (numpyObjects) New(r *pickle.Reader, g pickle.Global, t pickle.Tuple) (any,
 		}
 		return latin1(s)
 	case gRebuild: // (csr_matrix, object, None)
-		if len(t) != 3 || t[0] != pickle.Global(gCSR) || t[1] != pickle.Global(gObject) || t[2] != nil {
+		if t[0] != pickle.Global(gCSR) || t[1] != pickle.Global(gObject) || t[2] != nil {
 			return nil, wrong
 		}
 		return &csrMatrix{}, nil
 	case gCSR:
-		if len(t) != 0 {
-			return nil, wrong
-		}
 		return &csrMatrix{}, nil
 	case gDefaultDict: // (list,)
 		if len(t) > 1 || (len(t) == 1 && t[0] != pickle.Global(gList)) {
 			return nil, wrong
 		}
 		return &pickle.Dict{}, nil
-	case gDict, gList:
-		if len(t) != 0 {
-			return nil, wrong
-		}
-		if g == gList {
-			return &pickle.List{}, nil
-		}
+	case gDict:
 		return &pickle.Dict{}, nil
+	case gList:
+		return &pickle.List{}, nil
 	}
 	return nil, wrong
 }

@@ -2,7 +2,6 @@ package data
 
 import (
 	"bytes"
-	"errors"
 	"math"
 	"path/filepath"
 	"slices"
@@ -54,11 +53,7 @@ func (l *loader) planetoid(dir, set string) (*Dataset, error) {
 	for _, part := range planetoidParts {
 		b, err := l.file(path(part))
 		if err != nil {
-			var fe *FileError
-			if errors.As(err, &fe) && fe.Hint == "" {
-				fe.hint("a Planetoid data set has the parts %s", strings.Join(planetoidParts, ", "))
-			}
-			return nil, err
+			return nil, hinted(err, "a Planetoid data set has the parts %s", strings.Join(planetoidParts, ", "))
 		}
 		raw[part] = b
 	}
