@@ -140,9 +140,7 @@ func (s *fileSet) open(name string) (*textFile, error) {
 	if strings.HasSuffix(name, ".gz") {
 		z, err := gzip.NewReader(r)
 		if err != nil {
-			e := badFile(s.path(name), "not a gzip file").hint("the download is incomplete, or the file was unpacked without being renamed")
-			e.Err = err
-			return nil, e
+			return nil, badFile(s.path(name), "not a gzip file").because(err).hint("the download is incomplete, or the file was unpacked without being renamed")
 		}
 		r = z
 	} else if s.zip == nil {

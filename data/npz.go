@@ -42,9 +42,7 @@ func (l *loader) openArchive(file string, b []byte, most int64, suffix, kind, ad
 	}
 	z, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
 	if err != nil {
-		e := badFile(file, "not a readable %s", kind).hint("%s", advice)
-		e.Err = err
-		return nil, e
+		return nil, badFile(file, "not a readable %s", kind).because(err).hint("%s", advice)
 	}
 	if len(z.File) > maxParts {
 		return nil, badFile(file, "holds %d members; at most %d are read", len(z.File), maxParts)

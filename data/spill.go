@@ -1,6 +1,7 @@
 package data
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -46,13 +47,8 @@ func (s *spill) unpacked(path string, r io.Reader) ([]byte, error) {
 	}
 	s.free = append(s.free, func() error { return os.Remove(f.Name()) })
 	n, err := io.Copy(f, r)
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err != nil {
-		e := badFile(path, "cannot be unpacked")
-		e.Err = err
-		return nil, e
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, badFile(path, "cannot be unpacked").because(err)
 	}
 	return s.file(f.Name(), n)
 }
