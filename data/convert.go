@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/gsrc-dev/gsrc/data/store"
-	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 )
 
@@ -67,7 +66,14 @@ func Convert(path, out string, o ConvertOptions) error {
 			return err
 		}
 		if path == Synthetic { // its edges are in memory
-			if _, err := l.spill.write(graphList(ds.Graph), ds.Graph.N, false, false, &Repairs{}); err != nil {
+			if _, err := l.spill.graph(ds.Graph.N, false, false, &Repairs{}, func(_ *store.Edges, add store.Add) error {
+				for _, e := range ds.Graph.Edges {
+					if err := add(e[0], e[1], 1); err != nil {
+						return err
+					}
+				}
+				return nil
+			}); err != nil {
 				return err
 			}
 		}
@@ -80,15 +86,6 @@ func Convert(path, out string, o ConvertOptions) error {
 		}
 		return ds.writeStore(b, o.Half)
 	})
-}
-
-// graphList lists the edges of a graph.
-func graphList(g *graph.Graph) *edgeList {
-	e := &edgeList{w: g.Weights}
-	for _, x := range g.Edges {
-		e.src, e.dst = append(e.src, x[0]), append(e.dst, x[1])
-	}
-	return e
 }
 
 // writeStore writes all but the edges, and ends the build.
