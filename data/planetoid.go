@@ -113,11 +113,8 @@ func (l *loader) planetoid(dir, set string) (*Dataset, error) {
 	if err := l.mem.Grow(20*int64(n) + allx.bytes() + tx.bytes()); err != nil {
 		return nil, err
 	}
-	ds := &Dataset{Name: set, Source: dir, Format: "planetoid", Classes: classes, Labels: make([]int32, n)}
+	ds := &Dataset{Name: set, Source: dir, Format: "planetoid", Classes: classes, Labels: slices.Repeat([]int32{-1}, n)}
 	ds.Repairs.MissingNodes = n - allx.Rows - len(index)
-	for v := range ds.Labels {
-		ds.Labels[v] = -1
-	}
 	copy(ds.Labels, ally)
 	row := slices.Repeat([]int32{-1}, n) // row of tx for each node beyond allx, -1 for none
 	for k, v := range index {
