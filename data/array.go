@@ -133,11 +133,10 @@ func (a *array) dims(n int) error {
 // gather reads all elements in C order with read.
 func gather[T any](a *array, read func([]byte) T) ([]T, error) {
 	n, size := a.len(), a.dtype.size
-	out, err := room(a.mem, []T(nil), n)
+	out, err := zeros[T](a.mem, n)
 	if err != nil {
 		return nil, err
 	}
-	out = out[:n]
 	if a.fortran && len(a.shape) == 2 {
 		rows, cols := a.shape[0], a.shape[1]
 		i := 0
@@ -166,31 +165,25 @@ func (a *array) order() binary.ByteOrder {
 // intReader returns a reader of one integer or bool element, nil for other types.
 func (a *array) intReader() func([]byte) int64 {
 	o := a.order()
-	switch a.dtype.kind {
-	case 'b':
+	switch fmt.Sprintf("%c%d", a.dtype.kind, a.dtype.size) {
+	case "b1":
 		return func(b []byte) int64 { return int64(min(b[0], 1)) }
-	case 'i':
-		switch a.dtype.size {
-		case 1:
-			return func(b []byte) int64 { return int64(int8(b[0])) }
-		case 2:
-			return func(b []byte) int64 { return int64(int16(o.Uint16(b))) }
-		case 4:
-			return func(b []byte) int64 { return int64(int32(o.Uint32(b))) }
-		case 8:
-			return func(b []byte) int64 { return int64(o.Uint64(b)) }
-		}
-	case 'u':
-		switch a.dtype.size {
-		case 1:
-			return func(b []byte) int64 { return int64(b[0]) }
-		case 2:
-			return func(b []byte) int64 { return int64(o.Uint16(b)) }
-		case 4:
-			return func(b []byte) int64 { return int64(o.Uint32(b)) }
-		case 8:
-			return func(b []byte) int64 { return int64(min(o.Uint64(b), math.MaxInt64)) }
-		}
+	case "i1":
+		return func(b []byte) int64 { return int64(int8(b[0])) }
+	case "i2":
+		return func(b []byte) int64 { return int64(int16(o.Uint16(b))) }
+	case "i4":
+		return func(b []byte) int64 { return int64(int32(o.Uint32(b))) }
+	case "i8":
+		return func(b []byte) int64 { return int64(o.Uint64(b)) }
+	case "u1":
+		return func(b []byte) int64 { return int64(b[0]) }
+	case "u2":
+		return func(b []byte) int64 { return int64(o.Uint16(b)) }
+	case "u4":
+		return func(b []byte) int64 { return int64(o.Uint32(b)) }
+	case "u8":
+		return func(b []byte) int64 { return int64(min(o.Uint64(b), math.MaxInt64)) }
 	}
 	return nil
 }
@@ -205,11 +198,10 @@ func (a *array) ints() ([]int64, error) {
 	if a.fortran || a.dtype.big || a.dtype.kind != 'i' || a.dtype.size < 4 {
 		return gather(a, read)
 	}
-	out, err := room(a.mem, []int64(nil), a.len()) // the common cases, four times as fast
+	out, err := zeros[int64](a.mem, a.len()) // the common cases, four times as fast
 	if err != nil {
 		return nil, err
 	}
-	out = out[:a.len()]
 	for i := range out {
 		if a.dtype.size == 4 {
 			out[i] = int64(int32(binary.LittleEndian.Uint32(a.data[4*i:])))
@@ -235,11 +227,10 @@ func (a *array) float32s() ([]float32, error) {
 	o := a.order()
 	switch {
 	case a.dtype == dtype{kind: 'f', size: 4} && !a.fortran: // the common case, four times as fast
-		out, err := room(a.mem, []float32(nil), a.len())
+		out, err := zeros[float32](a.mem, a.len())
 		if err != nil {
 			return nil, err
 		}
-		out = out[:a.len()]
 		for i := range out {
 			out[i] = math.Float32frombits(binary.LittleEndian.Uint32(a.data[4*i:]))
 		}

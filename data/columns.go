@@ -294,10 +294,7 @@ func cellValue(k schema.Kind, s string) (x float64, ok bool) {
 	case gap(s):
 		return math.NaN(), true
 	case k == schema.Time:
-		if x, ok := seconds(s); ok {
-			return x, true
-		}
-		return 0, false
+		return seconds(s)
 	case k == schema.Boolean:
 		if x, ok := yesNo(s); ok {
 			return x, true
@@ -320,6 +317,9 @@ func (c *columnValues) add(s string, mem *budget.Reservation) (ok bool, err erro
 	}
 	if gap(s) {
 		s = ""
+	}
+	if c.code == nil {
+		c.code = map[string]int32{}
 	}
 	if c.Codes, err = room(mem, c.Codes, 1); err != nil {
 		return true, err

@@ -4,11 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 
 	"github.com/gsrc-dev/gsrc/data/store"
-	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 )
 
@@ -27,19 +25,15 @@ type ConvertOptions struct {
 // the new folder out. Files are mapped and edges sorted on the disk; tables of nodes, and
 // edges in other formats than CSV, Parquet and OGB's, are held in memory. Collections are refused.
 func Convert(path, out string, o ConvertOptions) error {
-	key, err := fingerprint(path)
-	if err != nil {
-		if path == Synthetic {
-			key, err = Synthetic, nil
-		} else if at, named := named(path); named == nil {
-			path = at
+	key := Synthetic
+	if path != Synthetic {
+		var err error
+		if path, err = located(path); err == nil {
 			key, err = fingerprint(path)
-		} else {
-			err = named
 		}
-	}
-	if err != nil {
-		return err
+		if err != nil {
+			return err
+		}
 	}
 	if o.Load.MaxBytes <= 0 {
 		o.Load.MaxBytes, _ = budget.Default()
@@ -72,7 +66,14 @@ func Convert(path, out string, o ConvertOptions) error {
 			return err
 		}
 		if path == Synthetic { // its edges are in memory
-			if _, err := l.spill.write(graphList(ds.Graph), ds.Graph.N, false, false, &Repairs{}); err != nil {
+			if _, err := l.spill.graph(ds.Graph.N, false, false, &Repairs{}, func(_ *store.Edges, add store.Add) error {
+				for _, e := range ds.Graph.Edges {
+					if err := add(e[0], e[1], 1); err != nil {
+						return err
+					}
+				}
+				return nil
+			}); err != nil {
 				return err
 			}
 		}
@@ -87,15 +88,6 @@ func Convert(path, out string, o ConvertOptions) error {
 	})
 }
 
-// graphList lists the edges of a graph.
-func graphList(g *graph.Graph) *edgeList {
-	e := &edgeList{w: g.Weights}
-	for _, x := range g.Edges {
-		e.src, e.dst = append(e.src, x[0]), append(e.dst, x[1])
-	}
-	return e
-}
-
 // writeStore writes all but the edges, and ends the build.
 func (d *Dataset) writeStore(b *store.Builder, half bool) error {
 	n := int64(d.Graph.N)
@@ -104,8 +96,8 @@ func (d *Dataset) writeStore(b *store.Builder, half bool) error {
 			return "", err
 		}
 		for k, s := range d.Splits {
-			for i, part := range [][]int32{s.Train, s.Val, s.Test} {
-				if err := store.PutArray(b, fmt.Sprintf("%s_%d", splitParts[i], k), store.Int32, part); err != nil {
+			for i, part := range s.parts() {
+				if err := store.PutArray(b, fmt.Sprintf("%s_%d", partNames[i], k), store.Int32, *part); err != nil {
 					return "", err
 				}
 			}
@@ -198,5 +190,3 @@ func (w *RowWriter) Row(x []float32) error {
 	}
 	return store.Put(w.Writer, w.half...)
 }
-
-func floatOf(bits uint32) float32 { return math.Float32frombits(bits) }

@@ -44,12 +44,12 @@ func newTable(f tableFile, mem *budget.Reservation) (*table, error) {
 	if i := bytes.IndexByte(b, 0); i >= 0 {
 		return nil, &FileError{File: file, Line: 1 + bytes.Count(b[:i], []byte{'\n'}), Offset: -1, Msg: "a zero byte: this is not a text file in UTF-8", Hint: "save it as CSV, UTF-8"}
 	}
-	if i := loneReturn(b); i >= 0 {
-		return nil, oldMac(file, 1+bytes.Count(b[:i], []byte{'\n'}))
+	width, fields, lone := widest(b)
+	if lone >= 0 {
+		return nil, oldMac(file, 1+bytes.Count(b[:lone], []byte{'\n'}))
 	}
 	// The reader keeps a row three times: as it stands, without quotes, and as a string,
 	// with room to grow; of a field two positions, its end and a string.
-	width, fields := widest(b)
 	t := &table{file: file, mem: mem, most: bytes.Count(b, []byte{'\n'}) + 1, held: budget.Mul(6, int64(width)) + budget.Mul(96, int64(fields))}
 	if err := mem.Grow(t.held); err != nil {
 		return nil, fileFault(file, err)
@@ -71,24 +71,6 @@ func parquetFault(file string, err error) error {
 	return badFile(file, "not a table that can be read: %v", err).hint("columns are numbers, booleans or text, without nesting")
 }
 
-// loneReturn returns the position of the first carriage return outside of quotes that no
-// line feed follows, -1 if there is none.
-func loneReturn(b []byte) int {
-	if bytes.IndexByte(b, '\r') < 0 {
-		return -1
-	}
-	quoted := false
-	for i, c := range b {
-		switch {
-		case c == '"':
-			quoted = !quoted
-		case c == '\r' && !quoted && i+1 < len(b) && b[i+1] != '\n':
-			return i
-		}
-	}
-	return -1
-}
-
 // oldMac is the error of a text whose lines end in carriage returns alone: what follows
 // would be read as part of the first line.
 func oldMac(file string, line int) *FileError {
@@ -105,11 +87,13 @@ func (t *table) close() {
 }
 
 // widest returns at most how many bytes and fields a row of a CSV text has. A row ends
-// with its line, unless that is within quotes.
-func widest(b []byte) (width, fields int) {
+// with its line, unless that is within quotes. lone is the place of the first carriage return
+// outside of quotes that no line feed follows, -1 if there is none.
+func widest(b []byte) (width, fields, lone int) {
 	start, commas, quoted := 0, 0, false
 	for i, c := range b {
 		switch {
+		case c > ',': // most bytes, and none of those below
 		case c == ',':
 			commas++
 		case c == '"':
@@ -117,9 +101,11 @@ func widest(b []byte) (width, fields int) {
 		case c == '\n' && !quoted:
 			width, fields = max(width, i-start), max(fields, commas+1)
 			start, commas = i+1, 0
+		case c == '\r' && !quoted && i+1 < len(b) && b[i+1] != '\n':
+			return 0, 0, i
 		}
 	}
-	return max(width, len(b)-start), max(fields, commas+1)
+	return max(width, len(b)-start), max(fields, commas+1), -1
 }
 
 // next reads a row; false at the end of the file.

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -183,20 +184,20 @@ func (l *loader) featureFile(path string) (*Features, error) {
 	defer l.done(b)
 	if strings.HasSuffix(path, ".npy") {
 		arr, err := parseNPY(b)
-		if err == nil {
-			arr.mem = l.mem
-			if f := l.spill.dense(arr); f != nil {
-				if err := f.Check(); err != nil {
-					return nil, fileFault(path, err)
-				}
-				return f, nil
-			}
-			var f *Features
-			if f, err = denseFeatures(arr); err == nil {
-				return f, nil
-			}
+		if err != nil {
+			return nil, fileFault(path, err)
 		}
-		return nil, fileFault(path, err)
+		arr.mem = l.mem
+		f := l.spill.dense(arr)
+		if f != nil {
+			err = f.Check()
+		} else {
+			f, err = denseFeatures(arr)
+		}
+		if err != nil {
+			return nil, fileFault(path, err)
+		}
+		return f, nil
 	}
 	a, err := l.openNPZ(path, b)
 	if err != nil {
@@ -256,6 +257,12 @@ type nodeTable struct {
 	times    []float64 // to split by, NaN at gaps; nil if there is no such column
 	features *Features
 	schema   *schema.Schema // nil without columns of features
+
+	// Of the first pass: the columns, and what is found of those of features.
+	header   []string
+	at       nodeColumns
+	profiles []profile
+	form     rowForm
 }
 
 // unknownLabel reports whether a label cell says that the label is not known.
@@ -305,13 +312,7 @@ func (nt *nodeTable) labelClasses(n int) ([]int32, []string) {
 		slices.SortStableFunc(names, func(a, b string) int {
 			x, _ := strconv.ParseInt(a, 10, 64)
 			y, _ := strconv.ParseInt(b, 10, 64)
-			switch {
-			case x < y:
-				return -1
-			case x > y:
-				return 1
-			}
-			return 0
+			return cmp.Compare(x, y)
 		})
 	}
 	number := make(map[string]int32, len(names))

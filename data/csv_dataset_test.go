@@ -59,7 +59,7 @@ func TestTextOfOldMacs(t *testing.T) {
 	_, err := f.next()
 	wantError(t, err, "X_A.txt:1", "carriage return alone")
 	// A carriage return within quotes is part of a name.
-	if i := loneReturn([]byte("id,label\r\n\"a\rb\",c\r\n")); i >= 0 {
+	if _, _, i := widest([]byte("id,label\r\n\"a\rb\",c\r\n")); i >= 0 {
 		t.Errorf("position %d", i)
 	}
 }

@@ -340,7 +340,7 @@ func (d *Dataset) Check() error {
 // dropUnlabelled removes nodes without a label and returns how many there were.
 func (s *Split) dropUnlabelled(labels []int32) int {
 	dropped := 0
-	for _, p := range []*[]int32{&s.Train, &s.Val, &s.Test} {
+	for _, p := range s.parts() {
 		kept := (*p)[:0]
 		for _, v := range *p {
 			if v >= 0 && int(v) < len(labels) && labels[v] < 0 {

@@ -96,24 +96,8 @@ func describeTables(dir string, opts LoadOptions) (string, error) {
 
 // describeNodes writes the part of schema.toml on the nodes.
 func (r *tableReader) describeNodes(from, edges tableFile, field func(name, value, comment string), b *strings.Builder) (*nodeTable, error) {
-	t, err := newTable(from, r.mem)
-	if err != nil {
-		return nil, err
-	}
-	defer t.close()
-	if _, err := t.next(); err != nil {
-		return nil, err
-	}
-	header, err := r.header(t)
-	if err != nil {
-		return nil, err
-	}
-	at, err := r.nodeColumns(t, header, from, edges)
-	if err != nil {
-		return nil, err
-	}
-	nt, faults := &nodeTable{ids: []string{}, index: map[string]int32{}}, &Faults{}
-	profiles, form, err := r.firstPass(t, nt, header, at, faults)
+	faults := &Faults{}
+	nt, err := r.firstPass(from, edges, faults)
 	if err == nil {
 		err = faults.err()
 	}
@@ -124,15 +108,15 @@ func (r *tableReader) describeNodes(from, edges tableFile, field func(name, valu
 	field("file", filepath.Base(from.path), "")
 	field("id", r.roles.ID, "")
 	comment := "the class of a node, or nothing"
-	if at.label >= 0 && checkLabels(from.path, r.roles.Label, nt.labels) != nil {
+	if nt.at.label >= 0 && checkLabels(from.path, r.roles.Label, nt.labels) != nil {
 		comment = `does not look like a class; label_kind = "class" says that it is one`
 	}
 	field("label", r.roles.Label, comment)
 	field("split", r.roles.Split, "a column with train, val and test, or nothing")
-	if len(at.features) == 0 {
+	if len(nt.at.features) == 0 {
 		return nt, nil
 	}
-	columns, out, err := r.choose(from.path, header, at, profiles, form)
+	columns, out, err := r.choose(from.path, nt)
 	if err != nil {
 		return nil, err
 	}
@@ -151,8 +135,8 @@ func (r *tableReader) describeNodes(from, edges tableFile, field func(name, valu
 		reasons[x.Name] = x.Reason
 	}
 	fmt.Fprintf(b, "\n[nodes.columns]  # number, boolean, category, time, value (a number that stays as it is) or ignore\n")
-	for j, c := range at.features {
-		name, p := header[c], profiles[j]
+	for j, c := range nt.at.features {
+		name, p := nt.header[c], nt.profiles[j]
 		kind, comment := kinds[name], reasons[name]
 		kind = cmp.Or(kind, schema.Ignore)
 		if comment == "" {

@@ -1,7 +1,9 @@
 package data
 
 import (
+	"fmt"
 	"math"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/data/store"
 	"github.com/gsrc-dev/gsrc/graph"
@@ -45,19 +47,18 @@ func (e *edgeList) build(n int, directed, symmetric bool, rep *Repairs, mem *bud
 	}
 	m := int64(len(e.src))
 	if e.w == nil && e.merge == MergeSum { // how often an edge is listed
-		if e.w, err = room(mem, e.w, len(e.src)); err != nil {
+		if e.w, err = zeros[float32](mem, len(e.src)); err != nil {
 			return nil, err
 		}
-		e.w = e.w[:len(e.src)]
 		for i := range e.w {
 			e.w[i] = 1
 		}
 	}
-	// The edges, and once more to sort them, and a number of each, twice; offsets by
-	// node, twice, and marks.
-	claim := 24*m + 9*int64(n)
+	// The graph; the numbers of edges, three times while they are sorted; offsets by node,
+	// twice, and marks.
+	claim := 20*m + 9*int64(n)
 	if e.w != nil {
-		claim += 12 * m
+		claim += 4 * m
 	}
 	if err := mem.Grow(claim); err != nil {
 		return nil, err
@@ -74,8 +75,9 @@ func (e *edgeList) build(n int, directed, symmetric bool, rep *Repairs, mem *bud
 			return &graph.Graph{N: n, Edges: edges}, nil
 		}
 	}
-	// graph.Build keeps the first of equal edges; which kind the others are
-	// is worked out here: sorted by pair, then direction, then position.
+	if m > math.MaxInt32/2 {
+		return nil, fmt.Errorf("%d edges are more than the %d supported", m, math.MaxInt32/2)
+	}
 	list := make([]int32, 0, len(e.src))
 	loop := make([]bool, n)
 	var loops []int32
@@ -96,34 +98,34 @@ func (e *edgeList) build(n int, directed, symmetric bool, rep *Repairs, mem *bud
 	if err := e.weighLoops(loops, n, mem); err != nil {
 		return nil, err
 	}
-	// Sorted so that runs of equal edges can be merged before graph.Build, which keeps the
-	// first of each.
-	list = sortBy(list, 2, func(i int32) int32 {
-		if e.src[i] > e.dst[i] {
-			return 1
-		}
-		return 0
-	})
-	list = sortBy(list, n, func(i int32) int32 { return max(e.src[i], e.dst[i]) })
-	list = sortBy(list, n, func(i int32) int32 { return min(e.src[i], e.dst[i]) })
-	same := func(i, j int32) bool { // an edge again, in the same direction
-		return e.src[i] == e.src[j] && e.dst[i] == e.dst[j]
+	// Equal edges come to stand next to each other, those of one direction before those of
+	// the other, each in the file's order. Opposite edges of a directed graph are two edges.
+	low, high := func(i int32) int32 { return e.src[i] }, func(i int32) int32 { return e.dst[i] }
+	if !directed {
+		low = func(i int32) int32 { return min(e.src[i], e.dst[i]) }
+		high = func(i int32) int32 { return max(e.src[i], e.dst[i]) }
+		list = sortBy(list, 2, func(i int32) int32 {
+			if e.src[i] > e.dst[i] {
+				return 1
+			}
+			return 0
+		})
 	}
-	reverse := func(i, j int32) bool { return e.src[i] == e.dst[j] && e.dst[i] == e.src[j] }
+	list = sortBy(sortBy(list, n, high), n, low)
+	g = &graph.Graph{N: n, Directed: directed, Edges: make([][2]int32, 0, len(list))}
+	if e.w != nil {
+		g.Weights = make([]float32, 0, len(list))
+	}
 	for i := 0; i < len(list); {
-		j, directions := i+1, 1
-		conflict := false
-		for ; j < len(list) && (same(list[j], list[i]) || reverse(list[j], list[i])); j++ {
-			sameWay := same(list[j], list[j-1])
-			if sameWay {
+		edge := [2]int32{low(list[i]), high(list[i])}
+		j, directions, conflict := i+1, 1, false
+		for ; j < len(list) && low(list[j]) == edge[0] && high(list[j]) == edge[1]; j++ {
+			if e.src[list[j]] == e.src[list[j-1]] {
 				rep.DuplicateEdges++
 			} else {
 				directions = 2
 			}
-			// Opposite edges of a directed graph are two edges.
-			if e.w != nil && (sameWay || !directed) && e.w[list[j]] != e.w[list[j-1]] {
-				conflict = true
-			}
+			conflict = conflict || e.w != nil && e.w[list[j]] != e.w[list[j-1]]
 		}
 		switch {
 		case directed:
@@ -135,11 +137,14 @@ func (e *edgeList) build(n int, directed, symmetric bool, rep *Repairs, mem *bud
 		if conflict {
 			rep.WeightConflicts++
 		}
-		e.mergeRun(list[i:j], directed)
+		g.Edges = append(g.Edges, edge)
+		if e.w != nil {
+			g.Weights = append(g.Weights, e.merged(list[i:j]))
+		}
 		i = j
 	}
-	g, _, err = graph.Build(n, e.src, e.dst, e.w, directed)
-	return g, err
+	g.Edges, g.Weights = slices.Clip(g.Edges), slices.Clip(g.Weights)
+	return g, nil
 }
 
 // weighLoops enters the weights of listed self-loops in e.loops.
@@ -147,10 +152,9 @@ func (e *edgeList) weighLoops(list []int32, n int, mem *budget.Reservation) (err
 	if e.w == nil || len(list) == 0 {
 		return nil
 	}
-	if e.loops, err = room(mem, e.loops, n); err != nil {
+	if e.loops, err = zeros[float32](mem, n); err != nil {
 		return err
 	}
-	e.loops = e.loops[:n]
 	for v := range e.loops {
 		e.loops[v] = -1
 	}
@@ -160,44 +164,27 @@ func (e *edgeList) weighLoops(list []int32, n int, mem *budget.Reservation) (err
 		for j < len(list) && e.src[list[j]] == e.src[list[i]] {
 			j++
 		}
-		e.mergeRun(list[i:j], false)
-		e.loops[e.src[list[i]]] = e.w[list[i]]
+		e.loops[e.src[list[i]]] = e.merged(list[i:j])
 		i = j
 	}
 	return nil
 }
 
-// mergeRun gives the first of equal edges the weight that they have together. list has
-// those of one direction before those of the other, each in the file's order; in a
-// directed graph the two directions are two edges.
-func (e *edgeList) mergeRun(list []int32, directed bool) {
-	if e.w == nil {
-		return
+// merged returns the weight that equal edges have together.
+func (e *edgeList) merged(list []int32) float32 {
+	sum, top := 0.0, float32(0)
+	for _, i := range list {
+		sum, top = sum+float64(e.w[i]), max(top, e.w[i])
 	}
-	for len(list) > 0 {
-		n := len(list)
-		if directed {
-			n = 1
-			for n < len(list) && e.src[list[n]] == e.src[list[0]] {
-				n++
-			}
-		}
-		first := list[0]
-		sum, top := 0.0, float32(0)
-		for _, i := range list[:n] {
-			first = min(first, i)
-			sum, top = sum+float64(e.w[i]), max(top, e.w[i])
-		}
-		switch e.merge {
-		case MergeSum:
-			e.w[first] = float32(min(sum, math.MaxFloat32))
-		case MergeMean:
-			e.w[first] = float32(sum / float64(n))
-		case MergeMax:
-			e.w[first] = top
-		}
-		list = list[n:]
+	switch e.merge {
+	case MergeSum:
+		return float32(min(sum, math.MaxFloat32))
+	case MergeMean:
+		return float32(sum / float64(len(list)))
+	case MergeMax:
+		return top
 	}
+	return e.w[slices.Min(list)]
 }
 
 // done gives the memory of the list back.

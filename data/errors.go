@@ -89,6 +89,12 @@ func (e *FileError) hint(format string, args ...any) *FileError {
 	return e
 }
 
+// because names the cause.
+func (e *FileError) because(err error) *FileError {
+	e.Err = err
+	return e
+}
+
 // in names the array that an error is about.
 func (e *FileError) in(part string) *FileError {
 	e.Part = part

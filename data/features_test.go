@@ -46,7 +46,7 @@ func TestCSRCanonical(t *testing.T) {
 	}
 	u1 := dtype{kind: 'u', size: 1}
 	i1 := dtype{kind: 'i', size: 1}
-	f, err := csrFeatures(3, 4, arr(u1, 0, 5, 5, 7), arr(u1, 3, 1, 3, 0, 2, 2, 1), arr(i1, 1, 2, 4, 0, 7, 5, 0xff))
+	f, err := (&csrMatrix{[]int{3, 4}, arr(u1, 0, 5, 5, 7), arr(u1, 3, 1, 3, 0, 2, 2, 1), arr(i1, 1, 2, 4, 0, 7, 5, 0xff)}).features()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestCSRCanonical(t *testing.T) {
 		t.Errorf("%v, want %v", f.ToDense().Dense, want)
 	}
 	// Values that cancel leave nothing.
-	f, err = csrFeatures(1, 2, arr(u1, 0, 2), arr(u1, 1, 1), arr(i1, 1, 0xff))
+	f, err = (&csrMatrix{[]int{1, 2}, arr(u1, 0, 2), arr(u1, 1, 1), arr(i1, 1, 0xff)}).features()
 	if err != nil || f.NNZ() != 0 {
 		t.Errorf("%v, %v", f, err)
 	}

@@ -3,7 +3,6 @@ package data
 import (
 	"bytes"
 	"compress/gzip"
-	"errors"
 	"io"
 	"os"
 	"path"
@@ -135,15 +134,13 @@ func (s *fileSet) open(name string) (*textFile, error) {
 		if err != nil {
 			return nil, fileFault(s.path(name), err)
 		}
-		r, closes = &exactly{r: z, left: f.UncompressedSize64}, append(closes, func() { z.Close() })
+		r, closes = z, append(closes, func() { z.Close() })
 	}
 	left := &s.l.left
 	if strings.HasSuffix(name, ".gz") {
 		z, err := gzip.NewReader(r)
 		if err != nil {
-			e := badFile(s.path(name), "not a gzip file").hint("the download is incomplete, or the file was unpacked without being renamed")
-			e.Err = err
-			return nil, e
+			return nil, badFile(s.path(name), "not a gzip file").because(err).hint("the download is incomplete, or the file was unpacked without being renamed")
 		}
 		r = z
 	} else if s.zip == nil {
@@ -152,20 +149,4 @@ func (s *fileSet) open(name string) (*textFile, error) {
 	t := newTextFile(s.path(name), r, left, s.l.mem)
 	t.closes = closes
 	return t, nil
-}
-
-// exactly refuses a member of a .zip that unpacks to more than it declares, which
-// is what the limits were held against.
-type exactly struct {
-	r    io.Reader
-	left uint64
-}
-
-func (e *exactly) Read(p []byte) (int, error) {
-	n, err := e.r.Read(p)
-	if uint64(n) > e.left {
-		return 0, errors.New("holds more than it declares")
-	}
-	e.left -= uint64(n)
-	return n, err
 }

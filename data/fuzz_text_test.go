@@ -17,11 +17,11 @@ func fuzzed(tb testing.TB, files map[string]string) (*Dataset, *Collection, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	r := l.recogniseFiles(s)
-	if r == (recognised{}) {
+	read, ok := l.recogniseFiles(s)
+	if !ok {
 		tb.Fatal("the files are not recognised")
 	}
-	if read := r.reader(l, s); read.dataset != nil {
+	if read.dataset != nil {
 		ds, err := l.finish("f.zip", read, nil)
 		return ds, nil, err
 	} else {
@@ -135,11 +135,11 @@ func FuzzZip(f *testing.F) {
 			return
 		}
 		s.list("")
-		r := l.recogniseFiles(s)
-		if r == (recognised{}) {
+		read, ok := l.recogniseFiles(s)
+		if !ok {
 			return
 		}
-		if read := r.reader(l, s); read.dataset != nil {
+		if read.dataset != nil {
 			if _, err := l.finish("f.zip", read, nil); err != nil {
 				checkText(t, err)
 			}

@@ -47,11 +47,9 @@ func (l *loader) ginText(s *fileSet, source, name string) (*Collection, error) {
 	case ok:
 		return nil, t.fault("the file goes on after the last of its %d graphs", count)
 	}
-	var classes []string
-	if c.Labels, classes, c.Classes, err = numberClasses(l.mem, g.classes); err != nil {
+	if c.Labels, c.ClassNames, c.Classes, err = numberClasses(l.mem, g.classes); err != nil {
 		return nil, t.over(err)
 	}
-	c.ClassNames = classes
 
 	var d described
 	tags, err := distinct(l.mem, g.tags, 1, 0)

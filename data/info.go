@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/data/schema"
@@ -98,19 +99,15 @@ func (d *Dataset) Info() Info {
 	if h := d.Graph.Homophily(d.Labels); !math.IsNaN(h) {
 		in.Homophily = &h
 	}
-	sum := 0
-	for i, k := range d.Graph.Degrees() {
-		n := int(k)
-		if i == 0 || n < in.Degree.Min {
-			in.Degree.Min = n
+	if degrees := d.Graph.Degrees(); len(degrees) > 0 {
+		in.Degree.Min, in.Degree.Max = int(slices.Min(degrees)), int(slices.Max(degrees))
+		sum := 0
+		for _, n := range degrees {
+			if n == 0 {
+				in.Degree.Isolated++
+			}
+			sum += int(n)
 		}
-		in.Degree.Max = max(in.Degree.Max, n)
-		if n == 0 {
-			in.Degree.Isolated++
-		}
-		sum += n
-	}
-	if d.Graph.N > 0 {
 		in.Degree.Mean = float64(sum) / float64(d.Graph.N)
 	}
 	for _, s := range d.Splits {

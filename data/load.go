@@ -118,13 +118,11 @@ func (l *loader) recognise(path string) (reader, error) {
 	if path == "" {
 		return reader{}, errors.New("no data: give a folder, a file, the name of a data set or the word synthetic")
 	}
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		if path, err = named(path); err != nil {
-			return reader{}, err
-		}
-		info, err = os.Stat(path)
+	path, err := located(path)
+	if err != nil {
+		return reader{}, err
 	}
+	info, err := os.Stat(path)
 	if err != nil {
 		return reader{}, err
 	}
@@ -142,8 +140,8 @@ func (l *loader) recognise(path string) (reader, error) {
 		if err != nil {
 			return reader{}, err
 		}
-		if r := l.recogniseFiles(s); r != (recognised{}) {
-			return r.reader(l, s), nil
+		if r, ok := l.recogniseFiles(s); ok {
+			return r, nil
 		}
 		files, folders := s.list("")
 		return reader{}, badFile(path, "no data set in this archive: it has %s", nameList(append(files, folders...))).hint("expected a TU data set (NAME_A.txt, …), NAME.txt in GIN's format, or OGB's raw/edge.csv.gz; docs/data.md describes them")
@@ -151,8 +149,11 @@ func (l *loader) recognise(path string) (reader, error) {
 	return reader{}, badFile(path, "not a data set: a single file must be an .npz, a .zip or, in GIN's format, a .txt").hint("for CSV files or Planetoid's ind.* files give the folder they are in")
 }
 
-// named returns where the data set of a name is on this machine.
-func named(name string) (string, error) {
+// located returns where a data set is on this machine that is given by its path or its name.
+func located(name string) (string, error) {
+	if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+		return name, nil
+	}
 	missing := badFile(name, "no such file or folder")
 	if strings.ContainsAny(name, `/\`) {
 		return "", missing.hint("give a folder, a file, the name of a data set or the word %s", Synthetic)
@@ -195,27 +196,22 @@ func (l *loader) recogniseFolder(path string) (reader, error) {
 		return reader{dataset: func() (*Dataset, error) { return l.folder(path, names) }}, err
 	}
 	s := &fileSet{l: l, root: path}
-	if r := l.recogniseFiles(s); r != (recognised{}) {
-		return r.reader(l, s), nil
+	if r, ok := l.recogniseFiles(s); ok {
+		return r, nil
 	}
 	return reader{}, badFile(path, "no data set in this folder: it has %s", nameList(names)).hint("expected edges.csv with nodes.csv, or Planetoid's ind.NAME.* files, or another of the formats that docs/data.md describes")
 }
 
-// recognised is a format that lies in a folder or a .zip.
-type recognised struct {
-	tu, gin string // the NAME of NAME_A.txt; the one text file
-	ogb     bool
-}
-
-func (l *loader) recogniseFiles(s *fileSet) recognised {
+// recogniseFiles finds out a format whose files lie in a folder or a .zip.
+func (l *loader) recogniseFiles(s *fileSet) (r reader, ok bool) {
 	files, folders := s.list("")
 	for _, f := range files {
 		if name, ok := strings.CutSuffix(f, "_graph_indicator.txt"); ok && name != "" {
-			return recognised{tu: name}
+			return reader{collection: func() (*Collection, error) { return l.tu(s, name) }}, true
 		}
 	}
 	if s.has("raw/edge.csv.gz") || s.has("raw/edge.csv") {
-		return recognised{ogb: true}
+		return reader{dataset: func() (*Dataset, error) { return l.ogb(s) }}, true
 	}
 	var texts []string
 	for _, f := range files {
@@ -224,19 +220,9 @@ func (l *loader) recogniseFiles(s *fileSet) recognised {
 		}
 	}
 	if len(texts) == 1 && (slices.Contains(folders, foldsFolder) || strings.EqualFold(strings.TrimSuffix(texts[0], ".txt"), s.name())) {
-		return recognised{gin: texts[0]}
+		return reader{collection: func() (*Collection, error) { return l.ginText(s, s.root, texts[0]) }}, true
 	}
-	return recognised{}
-}
-
-func (r recognised) reader(l *loader, s *fileSet) reader {
-	switch {
-	case r.tu != "":
-		return reader{collection: func() (*Collection, error) { return l.tu(s, r.tu) }}
-	case r.ogb:
-		return reader{dataset: func() (*Dataset, error) { return l.ogb(s) }}
-	}
-	return reader{collection: func() (*Collection, error) { return l.ginText(s, s.root, r.gin) }}
+	return reader{}, false
 }
 
 // done gives back the memory of what file returned.

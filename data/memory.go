@@ -29,6 +29,14 @@ func room[T any](mem *budget.Reservation, list []T, n int) ([]T, error) {
 	return bigger, nil
 }
 
+// zeros returns a list of n zeros.
+func zeros[T any](mem *budget.Reservation, n int) ([]T, error) {
+	if err := mem.Grow(budget.Mul(int64(n), int64(unsafe.Sizeof(*new(T))))); err != nil {
+		return nil, err
+	}
+	return make([]T, n), nil
+}
+
 // taking claims n bytes for as long as do runs.
 func taking(mem *budget.Reservation, n int64, do func() error) error {
 	if err := mem.Grow(n); err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -57,26 +58,26 @@ func parseNPYHeader(b []byte) (npyHeader, error) {
 		return h, fmt.Errorf("header of %d bytes is truncated", n)
 	}
 	h.size = at + n
-	p := literal{s: string(b[at:h.size])}
+	p := literal(b[at:h.size])
 	if err := p.header(&h); err != nil {
 		return h, fmt.Errorf("header: %w", err)
 	}
 	return h, nil
 }
 
-// literal parses the Python dictionary in a .npy header: the three keys that
+// literal is what is left of the Python dictionary in a .npy header: the three keys that
 // the format defines, in any order, and nothing else.
-type literal struct {
-	s string
-	i int
-}
+type literal string
+
+// literalToken is a string without escapes, a word or number, or another sign.
+var literalToken = regexp.MustCompile(`^('[^']*'|"[^"]*"|[0-9A-Za-z]+|.)`)
 
 func (p *literal) header(h *npyHeader) error {
-	if err := p.expect('{'); err != nil {
+	if err := p.expect("{"); err != nil {
 		return err
 	}
 	seen := map[string]bool{}
-	for p.peek() != '}' {
+	for p.peek() != "}" {
 		key, err := p.str()
 		if err != nil {
 			return err
@@ -85,12 +86,12 @@ func (p *literal) header(h *npyHeader) error {
 			return fmt.Errorf("key %s appears twice", quote(key))
 		}
 		seen[key] = true
-		if err := p.expect(':'); err != nil {
+		if err := p.expect(":"); err != nil {
 			return err
 		}
 		switch key {
 		case "descr":
-			if c := p.peek(); c == '[' || c == '(' {
+			if c := p.peek(); c == "[" || c == "(" {
 				return errors.New("structured types are not supported: save plain arrays")
 			}
 			s, err := p.str()
@@ -101,7 +102,7 @@ func (p *literal) header(h *npyHeader) error {
 				return err
 			}
 		case "fortran_order":
-			word := p.word()
+			word := p.next()
 			if word != "True" && word != "False" {
 				return fmt.Errorf("fortran_order is %s", quote(word))
 			}
@@ -113,15 +114,15 @@ func (p *literal) header(h *npyHeader) error {
 		default:
 			return fmt.Errorf("unknown key %s", quote(key))
 		}
-		if p.peek() != ',' {
+		if p.peek() != "," {
 			break
 		}
-		p.i++
+		p.next()
 	}
-	if err := p.expect('}'); err != nil {
+	if err := p.expect("}"); err != nil {
 		return err
 	}
-	if p.peek() != 0 {
+	if p.peek() != "" {
 		return errors.New("text after the dictionary")
 	}
 	if len(seen) != 3 {
@@ -130,71 +131,55 @@ func (p *literal) header(h *npyHeader) error {
 	return nil
 }
 
-// peek skips white space and returns the next byte, 0 at the end.
-func (p *literal) peek() byte {
-	for p.i < len(p.s) && strings.IndexByte(" \t\r\n", p.s[p.i]) >= 0 {
-		p.i++
-	}
-	if p.i == len(p.s) {
-		return 0
-	}
-	return p.s[p.i]
+// peek returns the next token, empty at the end.
+func (p *literal) peek() string {
+	*p = literal(strings.TrimLeft(string(*p), " \t\r\n"))
+	return literalToken.FindString(string(*p))
 }
 
-func (p *literal) expect(c byte) error {
-	if got := p.peek(); got != c {
-		return fmt.Errorf("expected %q at byte %d", c, p.i)
+// next takes the next token.
+func (p *literal) next() string {
+	t := p.peek()
+	*p = (*p)[len(t):]
+	return t
+}
+
+func (p *literal) expect(token string) error {
+	if got := p.next(); got != token {
+		return fmt.Errorf("expected '%s', found %s", token, quote(got))
 	}
-	p.i++
 	return nil
 }
 
-// str reads a quoted string without escapes.
+// str takes a quoted string.
 func (p *literal) str() (string, error) {
-	q := p.peek()
-	if q != '\'' && q != '"' {
-		return "", fmt.Errorf("expected a string at byte %d", p.i)
-	}
-	n := strings.IndexByte(p.s[p.i+1:], q)
-	if n < 0 {
+	t := p.next()
+	switch {
+	case t == "'" || t == `"`:
 		return "", errors.New("a string does not end")
+	case t == "" || t[0] != '\'' && t[0] != '"':
+		return "", fmt.Errorf("expected a string, found %s", quote(t))
 	}
-	s := p.s[p.i+1 : p.i+1+n]
-	p.i += n + 2
-	return s, nil
+	return t[1 : len(t)-1], nil
 }
 
-// word reads letters and digits.
-func (p *literal) word() string {
-	p.peek()
-	from := p.i
-	for p.i < len(p.s) {
-		c := p.s[p.i]
-		if !(c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z') {
-			break
-		}
-		p.i++
-	}
-	return p.s[from:p.i]
-}
-
-// tuple reads a tuple of whole numbers; Python 2 wrote some with a final L.
+// tuple takes a tuple of whole numbers; Python 2 wrote some with a final L.
 func (p *literal) tuple() ([]int, error) {
-	if err := p.expect('('); err != nil {
+	if err := p.expect("("); err != nil {
 		return nil, err
 	}
 	var out []int
-	for p.peek() != ')' {
-		w := p.word()
-		n, err := strconv.ParseInt(strings.TrimSuffix(w, "L"), 10, strconv.IntSize)
+	for p.peek() != ")" {
+		word := p.next()
+		n, err := strconv.ParseInt(strings.TrimSuffix(word, "L"), 10, strconv.IntSize)
 		if err != nil || len(out) == 8 {
-			return nil, fmt.Errorf("shape is not a short tuple of whole numbers at byte %d", p.i)
+			return nil, fmt.Errorf("shape is not a short tuple of whole numbers, but has %s", quote(word))
 		}
 		out = append(out, int(n))
-		if p.peek() != ',' {
+		if p.peek() != "," {
 			break
 		}
-		p.i++
+		p.next()
 	}
-	return out, p.expect(')')
+	return out, p.expect(")")
 }

@@ -4,7 +4,6 @@ import (
 	"archive/zip"
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -43,9 +42,7 @@ func (l *loader) openArchive(file string, b []byte, most int64, suffix, kind, ad
 	}
 	z, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
 	if err != nil {
-		e := badFile(file, "not a readable %s", kind).hint("%s", advice)
-		e.Err = err
-		return nil, e
+		return nil, badFile(file, "not a readable %s", kind).because(err).hint("%s", advice)
 	}
 	if len(z.File) > maxParts {
 		return nil, badFile(file, "holds %d members; at most %d are read", len(z.File), maxParts)
@@ -112,12 +109,18 @@ func unpack(f *zip.File, mem *budget.Reservation) (*array, error) {
 	}
 	defer r.Close()
 	size := f.UncompressedSize64
-	const head = 64 << 10
-	buf, err := room(mem, []byte(nil), int(min(size, head))+1)
-	if err != nil {
-		return nil, err
+	var buf []byte
+	readUpTo := func(n uint64) (err error) {
+		if buf, err = room(mem, buf, int(n)-len(buf)); err != nil {
+			return err
+		}
+		if _, err = io.ReadFull(r, buf[len(buf):n]); err == io.EOF || err == io.ErrUnexpectedEOF {
+			return errors.New("truncated")
+		}
+		buf = buf[:n]
+		return err
 	}
-	if buf, err = readUpTo(r, buf, min(size, head)); err != nil {
+	if err := readUpTo(min(size, 64<<10)); err != nil {
 		return nil, err
 	}
 	h, err := parseNPYHeader(buf)
@@ -128,23 +131,15 @@ func unpack(f *zip.File, mem *budget.Reservation) (*array, error) {
 		return nil, err
 	}
 	for uint64(len(buf)) < size {
-		want := min(size, max(4*uint64(len(buf)), 1<<20))
-		if buf, err = room(mem, buf, int(want)+1-len(buf)); err != nil {
-			return nil, err
-		}
-		if buf, err = readUpTo(r, buf, want); err != nil {
+		if err := readUpTo(min(size, max(4*uint64(len(buf)), 1<<20))); err != nil {
 			return nil, err
 		}
 	}
-	// Reading to the end makes the zip package compare the checksum.
-	var one [1]byte
-	if n, err := r.Read(one[:]); n != 0 || err != io.EOF {
-		if err == nil || n != 0 {
-			err = errors.New("holds more than it declares")
-		}
+	// At the end the zip package compares the checksum; it refuses more than is declared.
+	if _, err := io.ReadFull(r, make([]byte, 1)); err != io.EOF {
 		return nil, err
 	}
-	arr, err := parseNPY(buf)
+	arr, err := newArray(h.dtype, h.shape, h.fortran, buf[h.size:])
 	if err != nil {
 		return nil, err
 	}
@@ -152,31 +147,14 @@ func unpack(f *zip.File, mem *budget.Reservation) (*array, error) {
 	return arr, nil
 }
 
-// readUpTo appends to buf until it is n long.
-func readUpTo(r io.Reader, buf []byte, n uint64) ([]byte, error) {
-	from := len(buf)
-	if _, err := io.ReadFull(r, buf[from:n]); err != nil {
-		if err == io.EOF || err == io.ErrUnexpectedEOF {
-			return nil, errors.New("truncated")
-		}
-		return nil, err
-	}
-	return buf[:n], nil
-}
-
 // nameList shows the first few of some names.
 func nameList(names []string) string {
 	if len(names) == 0 {
 		return "nothing"
 	}
-	const most = 12
-	q := make([]string, 0, most+1)
+	shown := make([]string, len(names))
 	for i, n := range names {
-		if i == most {
-			q = append(q, fmt.Sprintf("… (%d in all)", len(names)))
-			break
-		}
-		q = append(q, strings.Trim(quote(n), `"`))
+		shown[i] = strings.Trim(quote(n), `"`)
 	}
-	return strings.Join(q, ", ")
+	return nameSome(shown)
 }

@@ -75,13 +75,12 @@ func (l *loader) heterophilous(a *archive) (*Dataset, error) {
 	edges.done()
 	m := len(ends) / 2
 	list := &edgeList{}
-	if list.src, err = room(l.mem, list.src, m); err != nil {
+	if list.src, err = zeros[int32](l.mem, m); err == nil {
+		list.dst, err = zeros[int32](l.mem, m)
+	}
+	if err != nil {
 		return nil, a.fault("edges", err)
 	}
-	if list.dst, err = room(l.mem, list.dst, m); err != nil {
-		return nil, a.fault("edges", err)
-	}
-	list.src, list.dst = list.src[:m], list.dst[:m]
 	for i := range list.src {
 		u, v := ends[2*i], ends[2*i+1]
 		if u < 0 || v < 0 || u >= int64(n) || v >= int64(n) {
@@ -146,14 +145,7 @@ func maskSplits(a *archive, n int) ([]Split, error) {
 					nodes = append(nodes, int32(v))
 				}
 			}
-			switch p {
-			case 0:
-				splits[s].Train = nodes
-			case 1:
-				splits[s].Val = nodes
-			case 2:
-				splits[s].Test = nodes
-			}
+			*splits[s].parts()[p] = nodes
 		}
 		a.mem.Shrink(int64(len(mask)))
 	}
@@ -192,7 +184,7 @@ func (l *loader) csrParts(a *archive) (*Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	if ds.X, err = csrFeatures(attr.rows, attr.cols, attr.indptr, attr.indices, attr.data); err != nil {
+	if ds.X, err = attr.features(); err != nil {
 		return nil, a.fault("attr_*", err)
 	}
 	n := ds.X.Rows
@@ -222,7 +214,6 @@ func (l *loader) csrParts(a *archive) (*Dataset, error) {
 
 // csr reads the four arrays of a CSR matrix.
 func (a *archive) csr(prefix string) (*csrMatrix, error) {
-	c := &csrMatrix{built: true}
 	shape, err := a.array(prefix + "shape")
 	if err != nil {
 		return nil, err
@@ -232,59 +223,13 @@ func (a *archive) csr(prefix string) (*csrMatrix, error) {
 	if err != nil || len(dims) != 2 || dims[0] < 0 || dims[1] < 0 || dims[0] > math.MaxInt32 || dims[1] > math.MaxInt32 {
 		return nil, a.fault(prefix+"shape", fmt.Errorf("expected two sizes, found shape %s of type %s", shapeString(shape.shape), shape.dtype))
 	}
-	c.rows, c.cols = int(dims[0]), int(dims[1])
-	for _, p := range []struct {
-		name string
-		to   **array
-	}{{"indptr", &c.indptr}, {"indices", &c.indices}, {"data", &c.data}} {
-		if *p.to, err = a.array(prefix + p.name); err != nil {
+	c := &csrMatrix{shape: []int{int(dims[0]), int(dims[1])}}
+	for _, name := range []string{"indptr", "indices", "data"} {
+		if *c.arrays()[name], err = a.array(prefix + name); err != nil {
 			return nil, err
 		}
 	}
 	return c, nil
-}
-
-// edges lists the entries of an adjacency matrix of n nodes. The values are
-// weights unless they are all 1.
-func (c *csrMatrix) edges(n int) (*edgeList, error) {
-	if c.rows != n || c.cols != n {
-		return nil, fmt.Errorf("an adjacency matrix of %d nodes has the shape [%d,%d]", n, c.rows, c.cols)
-	}
-	ptr, err := csrPointers(n, c.indptr, c.indices)
-	if err != nil {
-		return nil, err
-	}
-	e := &edgeList{}
-	if e.dst, err = csrColumns(n, c.indices); err != nil {
-		return nil, err
-	}
-	w, err := c.data.float32s()
-	if err != nil {
-		return nil, fmt.Errorf("data: %w", err)
-	}
-	if len(w) != len(e.dst) {
-		return nil, fmt.Errorf("%d column indices but %d values", len(e.dst), len(w))
-	}
-	c.indptr.done()
-	c.indices.done()
-	c.data.done()
-	if e.src, err = room(c.indices.mem, e.src, len(e.dst)); err != nil {
-		return nil, err
-	}
-	for u := range n {
-		for range ptr[u+1] - ptr[u] {
-			e.src = append(e.src, int32(u))
-		}
-	}
-	for k, x := range w {
-		if err := checkWeight(x); err != nil {
-			return nil, fmt.Errorf("the edge from %d to %d: %w", e.src[k], e.dst[k], err)
-		}
-		if x != 1 {
-			e.w = w
-		}
-	}
-	return e, nil
 }
 
 // checkWeight refuses edge weights that no normalisation can take.

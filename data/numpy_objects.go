@@ -15,18 +15,10 @@ import (
 type (
 	npDtype struct{ dtype }
 	npArray struct{ *array } // nil until BUILD
-	// csrMatrix is a scipy.sparse.csr_matrix, with its arrays as the file has
-	// them; csr() in features.go checks them.
-	csrMatrix struct {
-		built                 bool
-		rows, cols            int
-		indptr, indices, data *array
-	}
 )
 
-func (*npDtype) Describe() string   { return "a NumPy type" }
-func (*npArray) Describe() string   { return "a NumPy array" }
-func (*csrMatrix) Describe() string { return "a csr_matrix" }
+func (*npDtype) Describe() string { return "a NumPy type" }
+func (*npArray) Describe() string { return "a NumPy array" }
 
 // What a known global builds.
 const (
@@ -68,6 +60,9 @@ var knownGlobals = map[string]pickle.Global{
 	"copyreg._reconstructor":              gRebuild,
 }
 
+// arguments is how many the globals are called with that always have as many.
+var arguments = map[pickle.Global]int{gReconstruct: 3, gScalar: 2, gEncode: 2, gRebuild: 3, gCSR: 0, gDict: 0, gList: 0}
+
 // unpickle reads a file's pickled object: numbers, texts, lists and dicts, arrays of NumPy
 // and sparse matrices of SciPy.
 func unpickle(file string, b []byte, mem *budget.Reservation) (any, error) {
@@ -100,9 +95,12 @@ func (numpyObjects) Global(name string) (pickle.Global, bool) {
 // New builds what a call of g stands for.
 func (numpyObjects) New(r *pickle.Reader, g pickle.Global, t pickle.Tuple) (any, error) {
 	wrong := fmt.Errorf("calls %s with unexpected arguments", string(g))
+	if n, ok := arguments[g]; ok && len(t) != n {
+		return nil, wrong
+	}
 	switch g {
 	case gReconstruct: // (ndarray, (0,), b'b')
-		if len(t) != 3 || t[0] != pickle.Global(gNDArray) {
+		if t[0] != pickle.Global(gNDArray) {
 			return nil, wrong
 		}
 		return &npArray{}, nil
@@ -120,9 +118,6 @@ func (numpyObjects) New(r *pickle.Reader, g pickle.Global, t pickle.Tuple) (any,
 		}
 		return &npDtype{d}, nil
 	case gScalar: // (dtype, bytes)
-		if len(t) != 2 {
-			return nil, wrong
-		}
 		d, ok1 := t[0].(*npDtype)
 		b, ok2 := t[1].(pickle.Bytes)
 		if !ok1 || !ok2 {
@@ -130,9 +125,6 @@ func (numpyObjects) New(r *pickle.Reader, g pickle.Global, t pickle.Tuple) (any,
 		}
 		return scalar(d.dtype, b)
 	case gEncode: // (text, 'latin1'): how Python 3 writes bytes in protocol 2
-		if len(t) != 2 {
-			return nil, wrong
-		}
 		s, ok1 := t[0].(string)
 		enc, ok2 := pickle.Text(t[1])
 		if !ok1 || !ok2 || (enc != "latin1" && enc != "latin-1") {
@@ -143,28 +135,21 @@ func (numpyObjects) New(r *pickle.Reader, g pickle.Global, t pickle.Tuple) (any,
 		}
 		return latin1(s)
 	case gRebuild: // (csr_matrix, object, None)
-		if len(t) != 3 || t[0] != pickle.Global(gCSR) || t[1] != pickle.Global(gObject) || t[2] != nil {
+		if t[0] != pickle.Global(gCSR) || t[1] != pickle.Global(gObject) || t[2] != nil {
 			return nil, wrong
 		}
 		return &csrMatrix{}, nil
 	case gCSR:
-		if len(t) != 0 {
-			return nil, wrong
-		}
 		return &csrMatrix{}, nil
 	case gDefaultDict: // (list,)
 		if len(t) > 1 || (len(t) == 1 && t[0] != pickle.Global(gList)) {
 			return nil, wrong
 		}
 		return &pickle.Dict{}, nil
-	case gDict, gList:
-		if len(t) != 0 {
-			return nil, wrong
-		}
-		if g == gList {
-			return &pickle.List{}, nil
-		}
+	case gDict:
 		return &pickle.Dict{}, nil
+	case gList:
+		return &pickle.List{}, nil
 	}
 	return nil, wrong
 }
@@ -213,47 +198,6 @@ func (n numpyObjects) SetState(r *pickle.Reader, obj, state any) error {
 		return o.fill(d)
 	}
 	return fmt.Errorf("sets the state of %s", pickle.Describe(obj))
-}
-
-// fill reads the attributes of a csr_matrix; the ones that do not matter, such
-// as maxprint, are skipped.
-func (c *csrMatrix) fill(d *pickle.Dict) error {
-	for i, k := range d.Keys {
-		name, ok := pickle.Text(k)
-		if !ok {
-			continue
-		}
-		v := d.Vals[i]
-		switch name {
-		case "_shape", "shape":
-			shape, err := dims(v)
-			if err != nil {
-				return err
-			}
-			if len(shape) != 2 {
-				return errors.New("a csr_matrix needs two dimensions")
-			}
-			c.rows, c.cols = shape[0], shape[1]
-			c.built = true
-		case "indptr", "indices", "data":
-			a, ok := v.(*npArray)
-			if !ok || a.array == nil {
-				return fmt.Errorf("%s of a csr_matrix is %s", name, pickle.Describe(v))
-			}
-			switch name {
-			case "indptr":
-				c.indptr = a.array
-			case "indices":
-				c.indices = a.array
-			case "data":
-				c.data = a.array
-			}
-		}
-	}
-	if !c.built || c.indptr == nil || c.indices == nil || c.data == nil {
-		return errors.New("a csr_matrix lacks its shape, indptr, indices or data")
-	}
-	return nil
 }
 
 // scalar returns the value of a NumPy scalar.

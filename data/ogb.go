@@ -175,7 +175,7 @@ func (d *Dataset) readOGBSplit(s *fileSet) error {
 			return err
 		}
 		defer t.close()
-		list := [3]*[]int32{&split.Train, &split.Val, &split.Test}[i]
+		list := split.parts()[i]
 		if _, _, err := t.columns(1, func(int) error {
 			v, err := t.index("node", 0, d.X.Rows)
 			if err != nil {

@@ -57,9 +57,6 @@ func openParquet(b []byte, mem *budget.Reservation) (_ *parquetRows, err error) 
 		return nil, err
 	}
 	for _, field := range f.Schema().Fields() {
-		if !field.Leaf() || field.Repeated() {
-			return nil, fmt.Errorf("the column %q is nested", field.Name())
-		}
 		unit := time.Duration(0) // of a time
 		if logical := field.Type().LogicalType(); logical != nil && logical.UTF8 == nil && logical.Integer == nil && logical.Enum == nil {
 			switch kind := field.Type().Kind(); {
@@ -136,8 +133,8 @@ func (p *parquetRows) Read() (cells []string, err error) {
 	for _, v := range row {
 		if unit := p.units[v.Column()]; unit != 0 && !v.IsNull() {
 			p.cells[v.Column()] = timeCell(v, unit)
-		} else if p.cells[v.Column()], err = cell(v); err != nil {
-			return nil, err
+		} else {
+			p.cells[v.Column()] = cell(v)
 		}
 	}
 	return p.cells, nil
@@ -166,26 +163,26 @@ func timeCell(v parquet.Value, unit time.Duration) string {
 	return time.Unix(0, v.Int64()).UTC().Format(time.RFC3339Nano)
 }
 
-// cell is a value as CSV has it, a text of its own; what is missing is empty.
-func cell(v parquet.Value) (string, error) {
-	switch {
-	case v.IsNull():
-		return "", nil
-	case v.Kind() == parquet.Boolean:
-		if v.Boolean() {
-			return "1", nil
-		}
-		return "0", nil
-	case v.Kind() == parquet.Int32:
-		return strconv.Itoa(int(v.Int32())), nil
-	case v.Kind() == parquet.Int64:
-		return strconv.FormatInt(v.Int64(), 10), nil
-	case v.Kind() == parquet.Float:
-		return strconv.FormatFloat(float64(v.Float()), 'g', -1, 32), nil
-	case v.Kind() == parquet.Double:
-		return strconv.FormatFloat(v.Double(), 'g', -1, 64), nil
-	case v.Kind() == parquet.ByteArray:
-		return string(v.ByteArray()), nil
+// cell is a value of one of the types that checkParquet lets through as CSV has it, a text of
+// its own; what is missing is empty.
+func cell(v parquet.Value) string {
+	if v.IsNull() {
+		return ""
 	}
-	return "", fmt.Errorf("values of type %s are not read", v.Kind())
+	switch v.Kind() {
+	case parquet.Boolean:
+		if v.Boolean() {
+			return "1"
+		}
+		return "0"
+	case parquet.Int32:
+		return strconv.Itoa(int(v.Int32()))
+	case parquet.Int64:
+		return strconv.FormatInt(v.Int64(), 10)
+	case parquet.Float:
+		return strconv.FormatFloat(float64(v.Float()), 'g', -1, 32)
+	case parquet.Double:
+		return strconv.FormatFloat(v.Double(), 'g', -1, 64)
+	}
+	return string(v.ByteArray())
 }

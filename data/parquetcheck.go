@@ -39,11 +39,11 @@ func checkParquet(b []byte, mem *budget.Reservation) (rows, bytes int64, err err
 		return 0, 0, errParquet
 	}
 	footer := b[int64(len(b)-8)-size : len(b)-8]
-	w := thriftWalk{b: footer}
-	if err := w.value(thriftStruct, 0); err != nil {
+	_, decoded, err := walkThrift(footer)
+	if err != nil {
 		return 0, 0, err
 	}
-	bytes = 2 * w.decoded // the library's and the one here
+	bytes = 2 * decoded // the library's and the one here
 	if err := mem.Grow(bytes); err != nil {
 		return 0, 0, err
 	}
@@ -113,15 +113,15 @@ func (c *parquetChunk) check() error {
 	}
 	left := c.meta.NumValues
 	for section := c.file[at : at+n]; len(section) > 0; {
-		w := thriftWalk{b: section}
-		if err := w.value(thriftStruct, 0); err != nil {
+		size, _, err := walkThrift(section)
+		if err != nil {
 			return err
 		}
 		header := new(format.PageHeader)
-		if err := unmarshalThrift(section[:w.at], header); err != nil {
+		if err := unmarshalThrift(section[:size], header); err != nil {
 			return err
 		}
-		section = section[w.at:]
+		section = section[size:]
 		if header.CompressedPageSize < 0 || int(header.CompressedPageSize) > len(section) || header.UncompressedPageSize < 0 {
 			return errParquet
 		}
@@ -387,108 +387,81 @@ func unmarshalThrift(b []byte, v any) error {
 	return d.Decode(v)
 }
 
-// The kinds of values of Thrift's compact protocol.
-const (
-	thriftByte   = 3
-	thriftDouble = 7
-	thriftBinary = 8
-	thriftList   = 9
-	thriftSet    = 10
-	thriftMap    = 11
-	thriftStruct = 12
-)
+// walkThrift walks over the struct of Thrift's compact protocol that b begins with, in which no
+// length may be more than what is left of the bytes. It returns how many bytes the struct has,
+// and at most how much memory its lists, structs and strings take.
+func walkThrift(b []byte) (size int, decoded int64, err error) {
+	left := bytes.NewReader(b)
+	w := thriftWalk{left: left, Reader: new(thrift.CompactProtocol).NewReader(left)}
+	if w.value(thrift.STRUCT, 0) != nil {
+		return 0, 0, errParquet
+	}
+	return len(b) - left.Len(), w.decoded, nil
+}
 
-// thriftWalk walks over a value of Thrift's compact protocol: no length in it may be
-// more than what is left of the bytes.
 type thriftWalk struct {
-	b       []byte
-	at      int
-	decoded int64 // at most how much memory its lists, structs and strings take
-}
-
-func (w *thriftWalk) uvarint() (uint64, error) {
-	u, n := binary.Uvarint(w.b[w.at:])
-	if n <= 0 {
-		return 0, errParquet
-	}
-	w.at += n
-	return u, nil
-}
-
-// skip goes over n bytes.
-func (w *thriftWalk) skip(n uint64) error {
-	if n > uint64(len(w.b)-w.at) {
-		return errParquet
-	}
-	w.at += int(n)
-	return nil
-}
-
-func (w *thriftWalk) byte() (byte, error) {
-	if w.at == len(w.b) {
-		return 0, errParquet
-	}
-	w.at++
-	return w.b[w.at-1], nil
+	thrift.Reader
+	left    *bytes.Reader // of the reader
+	decoded int64
 }
 
 // value goes over a value of a kind.
-func (w *thriftWalk) value(kind byte, depth int) error {
+func (w *thriftWalk) value(kind thrift.Type, depth int) error {
 	if depth > 16 {
 		return errParquet
 	}
 	switch kind {
-	case 1, 2, thriftByte:
-		return w.skip(1)
-	case 4, 5, 6:
-		_, err := w.uvarint()
+	case thrift.TRUE, thrift.FALSE, thrift.I8:
+		_, err := w.ReadInt8()
 		return err
-	case thriftDouble:
+	case thrift.I16, thrift.I32, thrift.I64:
+		_, err := w.ReadInt64()
+		return err
+	case thrift.DOUBLE:
 		return w.skip(8)
-	case thriftBinary:
-		n, err := w.uvarint()
+	case thrift.BINARY:
+		n, err := w.ReadLength()
 		if err != nil {
 			return err
 		}
-		w.decoded += 32 + 2*int64(min(n, uint64(len(w.b))))
+		w.decoded += 32 + 2*int64(n)
 		return w.skip(n)
-	case thriftList, thriftSet:
-		h, err := w.byte()
+	case thrift.LIST, thrift.SET:
+		l, err := w.ReadList()
 		if err != nil {
 			return err
 		}
-		n := uint64(h >> 4)
-		if n == 15 {
-			if n, err = w.uvarint(); err != nil {
-				return err
-			}
-		}
-		return w.items(n, depth, h&15)
-	case thriftMap:
-		n, err := w.uvarint()
-		if err != nil || n == 0 {
-			return err
-		}
-		kinds, err := w.byte()
+		return w.items(l.Size, depth, l.Type)
+	case thrift.MAP:
+		m, err := w.ReadMap()
 		if err != nil {
 			return err
 		}
-		return w.items(n, depth, kinds>>4, kinds&15)
-	case thriftStruct:
+		return w.items(m.Size, depth, m.Key, m.Value)
+	case thrift.STRUCT:
 		return w.fields(depth)
 	}
 	return errParquet
 }
 
+// skip goes over n bytes.
+func (w *thriftWalk) skip(n int) error {
+	if n > w.left.Len() {
+		return errParquet
+	}
+	_, err := w.left.Seek(int64(n), io.SeekCurrent)
+	return err
+}
+
 // items goes over n values of each of the kinds in turn.
-func (w *thriftWalk) items(n uint64, depth int, kinds ...byte) error {
-	if n > uint64(len(w.b)-w.at) { // each takes a byte at least
+func (w *thriftWalk) items(n int32, depth int, kinds ...thrift.Type) error {
+	if int(n) > w.left.Len() { // each takes a byte at least
 		return errParquet
 	}
 	w.decoded += 16 * int64(n)
 	for range n {
 		for _, kind := range kinds {
-			if kind == thriftStruct {
+			if kind == thrift.STRUCT {
 				w.decoded += 1 << 10 // the largest of the footer's takes less
 			}
 			if err := w.value(kind, depth+1); err != nil {
@@ -503,23 +476,14 @@ func (w *thriftWalk) items(n uint64, depth int, kinds ...byte) error {
 func (w *thriftWalk) fields(depth int) error {
 	w.decoded += 128 // one that is pointed to
 	for {
-		h, err := w.byte()
-		if err != nil {
+		f, err := w.ReadField()
+		if err != nil || f.Type == thrift.STOP {
 			return err
 		}
-		kind := h & 15
-		switch {
-		case h == 0:
-			return nil
-		case h>>4 == 0: // the field's number comes after
-			if _, err := w.uvarint(); err != nil {
-				return err
-			}
-		}
-		if kind == 1 || kind == 2 { // a boolean field is its kind
+		if f.Type == thrift.TRUE || f.Type == thrift.FALSE { // a boolean field is its kind
 			continue
 		}
-		if err := w.value(kind, depth+1); err != nil {
+		if err := w.value(f.Type, depth+1); err != nil {
 			return err
 		}
 	}

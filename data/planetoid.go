@@ -1,14 +1,10 @@
 package data
 
 import (
-	"bufio"
 	"bytes"
-	"errors"
-	"fmt"
 	"math"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/data/pickle"
@@ -57,11 +53,7 @@ func (l *loader) planetoid(dir, set string) (*Dataset, error) {
 	for _, part := range planetoidParts {
 		b, err := l.file(path(part))
 		if err != nil {
-			var fe *FileError
-			if errors.As(err, &fe) && fe.Hint == "" {
-				fe.hint("a Planetoid data set has the parts %s", strings.Join(planetoidParts, ", "))
-			}
-			return nil, err
+			return nil, hinted(err, "a Planetoid data set has the parts %s", strings.Join(planetoidParts, ", "))
 		}
 		raw[part] = b
 	}
@@ -121,11 +113,8 @@ func (l *loader) planetoid(dir, set string) (*Dataset, error) {
 	if err := l.mem.Grow(20*int64(n) + allx.bytes() + tx.bytes()); err != nil {
 		return nil, err
 	}
-	ds := &Dataset{Name: set, Source: dir, Format: "planetoid", Classes: classes, Labels: make([]int32, n)}
+	ds := &Dataset{Name: set, Source: dir, Format: "planetoid", Classes: classes, Labels: slices.Repeat([]int32{-1}, n)}
 	ds.Repairs.MissingNodes = n - allx.Rows - len(index)
-	for v := range ds.Labels {
-		ds.Labels[v] = -1
-	}
 	copy(ds.Labels, ally)
 	row := slices.Repeat([]int32{-1}, n) // row of tx for each node beyond allx, -1 for none
 	for k, v := range index {
@@ -247,38 +236,26 @@ func pickledLabels(file string, b []byte, mem *budget.Reservation) ([]int32, int
 // testIndex reads test.index: one node number a line, in the order of tx's rows.
 func testIndex(file string, b []byte, first, rows int) ([]int32, error) {
 	var index []int32
-	seen := map[int64]int{}
-	sc := bufio.NewScanner(bytes.NewReader(b))
-	line := 0
+	seen := map[int64]int{} // the line of each node
 	top := int64(first) - 1
-	for sc.Scan() {
-		line++
-		word := strings.TrimSpace(sc.Text())
-		if word == "" {
-			continue
+	t := newTextFile(file, bytes.NewReader(b), nil, nil)
+	err := t.each(func() error {
+		v, err := t.int("a node")
+		switch {
+		case err != nil:
+			return t.fault("not a node number")
+		case v < int64(first) || v > math.MaxInt32-1:
+			return t.fault("out of range: test nodes follow the %d rows of allx", first)
+		case seen[v] != 0:
+			return t.fault("the same node as in line %d", seen[v])
 		}
-		fault := &FileError{File: file, Line: line, Offset: -1, Text: word}
-		v, err := strconv.ParseInt(word, 10, 64)
-		if err != nil {
-			fault.Msg = "not a node number"
-			return nil, fault
-		}
-		if v < int64(first) || v > math.MaxInt32-1 {
-			fault.Msg = fmt.Sprintf("out of range: test nodes follow the %d rows of allx", first)
-			return nil, fault
-		}
-		if prev, ok := seen[v]; ok {
-			fault.Msg = fmt.Sprintf("the same node as in line %d", prev)
-			return nil, fault
-		}
-		seen[v] = line
+		seen[v] = t.n
 		index = append(index, int32(v))
 		top = max(top, v)
-	}
-	if err := sc.Err(); err != nil {
-		e := fileFault(file, err)
-		e.Line = line + 1
-		return nil, e
+		return t.end("one node number")
+	})
+	if err != nil {
+		return nil, err
 	}
 	if len(index) != rows {
 		return nil, badFile(file, "names %d nodes, tx has %d rows: one of them is truncated", len(index), rows)

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -46,13 +47,8 @@ func (s *spill) unpacked(path string, r io.Reader) ([]byte, error) {
 	}
 	s.free = append(s.free, func() error { return os.Remove(f.Name()) })
 	n, err := io.Copy(f, r)
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err != nil {
-		e := badFile(path, "cannot be unpacked")
-		e.Err = err
-		return nil, e
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, badFile(path, "cannot be unpacked").because(err)
 	}
 	return s.file(f.Name(), n)
 }
@@ -103,26 +99,20 @@ func (s *spill) dense(a *array) *Features {
 
 // fingerprint tells whether the files at a path are those of before, without reading them.
 func fingerprint(path string) (string, error) {
-	info, err := os.Stat(path)
+	root, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return "", err
 	}
-	list := []os.FileInfo{info}
-	if info.IsDir() {
-		err = filepath.WalkDir(path, func(_ string, d os.DirEntry, err error) error {
-			if err != nil || d.IsDir() {
-				return err
-			}
-			info, err := d.Info()
-			list = append(list, info)
-			return err
-		})
-	}
 	text := ""
-	for _, f := range list {
-		if !f.IsDir() {
+	err = filepath.WalkDir(root, func(_ string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		f, err := d.Info()
+		if err == nil {
 			text += fmt.Sprintf("%s %d %d\n", f.Name(), f.Size(), f.ModTime().UnixNano())
 		}
-	}
+		return err
+	})
 	return text, err
 }

@@ -2,6 +2,7 @@ package data
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -71,101 +72,89 @@ func ParseSplit(text string) (*SplitSpec, error) {
 	if text == "" {
 		return nil, nil
 	}
-	kind, rest, ok := strings.Cut(text, ":")
-	parts := strings.Split(rest, ",")
-	bad := func(why string) (*SplitSpec, error) {
-		return nil, fmt.Errorf("split %s: %s; write for example per-class:20,500,1000, random:0.6,0.2,0.2 or ratio:0.05", quote(text), why)
-	}
 	s := &SplitSpec{}
-	if kind == "column" && rest != "" {
-		s.Column = rest
-		return s, nil
-	}
-	if !ok && !slices.Contains([]string{"per-class", "random", "ratio", "column", "time"}, kind) {
-		s.Column = text
-		return s, nil
-	}
-	if ok && kind == "ratio" {
-		var err error
-		if s.Ratio, err = strconv.ParseFloat(strings.TrimSpace(rest), 64); err != nil || !(s.Ratio > 0 && s.Ratio < 1) {
-			return bad(fmt.Sprintf("%s is not a share of the nodes to train on", quote(rest)))
-		}
-		return s, nil
-	}
-	if ok && kind == "time" {
-		if len(parts) < 3 {
-			return bad("expected time:COLUMN,TRAIN,VAL")
-		}
-		last := len(parts) - 2
-		s.Time = strings.Join(parts[:last], ",")
-		for i := range 2 {
-			v, err := strconv.ParseFloat(strings.TrimSpace(parts[last+i]), 64)
-			if err != nil || !(v > 0 && v < 1) {
-				return bad(fmt.Sprintf("%s is not a fraction of the nodes", quote(parts[last+i])))
-			}
-			s.Fractions[i] = v
-		}
-		if s.Fractions[0]+s.Fractions[1] > 1+1e-9 {
-			return bad("the fractions add up to more than all nodes")
-		}
-		return s, nil
-	}
-	if !ok || len(parts) != 3 {
-		return bad("expected a kind, a colon and three numbers")
-	}
-	switch kind {
-	case "per-class":
-		s.PerClass = true
-		for i, p := range []*int{&s.Train, &s.Val, &s.Test} {
-			word := strings.TrimSpace(parts[i])
-			if i == 2 && word == "rest" {
-				s.Test = -1
-				break
-			}
-			n, err := strconv.ParseInt(word, 10, 32)
-			if err != nil || n < 0 || (i == 0 && n == 0) {
-				return bad(fmt.Sprintf("%s is not a number of nodes", quote(word)))
-			}
-			*p = int(n)
-		}
-	case "random":
-		sum := 0.0
-		for i := range s.Fractions {
-			word := strings.TrimSpace(parts[i])
-			v, err := strconv.ParseFloat(word, 64)
-			if err != nil || !(v >= 0 && v <= 1) || (i == 0 && v == 0) {
-				return bad(fmt.Sprintf("%s is not a fraction of the nodes", quote(word)))
-			}
-			s.Fractions[i] = v
-			sum += v
-		}
-		if sum > 1+1e-9 {
-			return bad(fmt.Sprintf("the fractions add up to %g, more than all nodes", sum))
-		}
-	default:
-		return bad(fmt.Sprintf("%s is not a kind of split", quote(kind)))
+	if err := s.parse(text); err != nil {
+		return nil, fmt.Errorf("split %s: %w; write for example per-class:20,500,1000, random:0.6,0.2,0.2 or ratio:0.05", quote(text), err)
 	}
 	return s, nil
 }
 
+func (s *SplitSpec) parse(text string) (err error) {
+	kind, rest, ok := strings.Cut(text, ":")
+	parts := strings.Split(rest, ",")
+	switch {
+	case kind == "column" && rest != "":
+		s.Column = rest
+		return nil
+	case !ok && !slices.Contains([]string{"per-class", "random", "ratio", "column", "time"}, kind):
+		s.Column = text
+		return nil
+	case ok && kind == "ratio":
+		if s.Ratio, err = strconv.ParseFloat(strings.TrimSpace(rest), 64); err != nil || !(s.Ratio > 0 && s.Ratio < 1) {
+			return fmt.Errorf("%s is not a share of the nodes to train on", quote(rest))
+		}
+		return nil
+	case ok && kind == "time":
+		last := len(parts) - 2
+		if last < 1 {
+			return errors.New("expected time:COLUMN,TRAIN,VAL")
+		}
+		s.Time = strings.Join(parts[:last], ",")
+		return s.parseFractions(parts[last:], 2)
+	case !ok || len(parts) != 3:
+		return errors.New("expected a kind, a colon and three numbers")
+	case kind == "random":
+		return s.parseFractions(parts, 1)
+	case kind != "per-class":
+		return fmt.Errorf("%s is not a kind of split", quote(kind))
+	}
+	s.PerClass = true
+	for i, p := range []*int{&s.Train, &s.Val, &s.Test} {
+		word := strings.TrimSpace(parts[i])
+		if i == 2 && word == "rest" {
+			s.Test = -1
+			break
+		}
+		n, err := strconv.ParseInt(word, 10, 32)
+		if err != nil || n < 0 || (i == 0 && n == 0) {
+			return fmt.Errorf("%s is not a number of nodes", quote(word))
+		}
+		*p = int(n)
+	}
+	return nil
+}
+
+// parseFractions reads those of the nodes, of which some at the beginning may not be 0.
+func (s *SplitSpec) parseFractions(words []string, some int) error {
+	sum := 0.0
+	for i, word := range words {
+		v, err := strconv.ParseFloat(strings.TrimSpace(word), 64)
+		if err != nil || !(v >= 0 && v <= 1) || i < some && v == 0 {
+			return fmt.Errorf("%s is not a fraction of the nodes", quote(word))
+		}
+		s.Fractions[i] = v
+		sum += v
+	}
+	if sum > 1+1e-9 {
+		return fmt.Errorf("the fractions add up to %g, more than all nodes", sum)
+	}
+	return nil
+}
+
 // String writes the specification as ParseSplit reads it.
 func (s *SplitSpec) String() string {
-	if s == nil {
+	switch {
+	case s == nil:
 		return ""
-	}
-	if s.Column != "" {
+	case s.Column != "":
 		return "column:" + s.Column
-	}
-	if s.Time != "" {
+	case s.Time != "":
 		return fmt.Sprintf("time:%s,%g,%g", s.Time, s.Fractions[0], s.Fractions[1])
-	}
-	if s.Ratio > 0 {
+	case s.Ratio > 0:
 		return fmt.Sprintf("ratio:%g", s.Ratio)
-	}
-	if s.PerClass {
-		if s.Test < 0 {
-			return fmt.Sprintf("per-class:%d,%d,rest", s.Train, s.Val)
-		}
+	case s.PerClass && s.Test < 0:
+		return fmt.Sprintf("per-class:%d,%d,rest", s.Train, s.Val)
+	case s.PerClass:
 		return fmt.Sprintf("per-class:%d,%d,%d", s.Train, s.Val, s.Test)
 	}
 	return fmt.Sprintf("random:%g,%g,%g", s.Fractions[0], s.Fractions[1], s.Fractions[2])
@@ -200,15 +189,9 @@ func (s *SplitSpec) Draw(labels []int32, classes int, seed uint64) (Split, error
 		}
 		return out.sorted(), nil
 	}
-	byClass := make([][]int32, classes)
-	for v, c := range labels {
-		if c >= 0 && int(c) < classes {
-			byClass[c] = append(byClass[c], int32(v))
-		}
-	}
 	var out Split
 	var rest []int32
-	for c, nodes := range byClass {
+	for c, nodes := range byClass(labels, classes) {
 		if len(nodes) < s.Train {
 			return Split{}, fmt.Errorf("split %s: class %d has %d labelled nodes; ask for fewer, or use random:0.6,0.2,0.2", s, c, len(nodes))
 		}
@@ -260,27 +243,15 @@ func (s *SplitSpec) byTime(labels []int32, times []float64) (Split, error) {
 // drawTraining draws the training nodes of a split with a Ratio; fixed has its
 // other parts.
 func (s *SplitSpec) drawTraining(fixed Split, labels []int32, classes int, seed uint64) (Split, error) {
-	taken := make([]bool, len(labels))
-	for _, nodes := range [][]int32{fixed.Val, fixed.Test} {
-		for _, v := range nodes {
-			taken[v] = true
-		}
+	left := slices.Clone(labels)
+	for _, v := range slices.Concat(fixed.Val, fixed.Test) {
+		left[v] = -1
 	}
-	byClass := make([][]int32, classes)
-	known, free, present := 0, 0, 0
-	for v, c := range labels {
-		if c < 0 || int(c) >= classes {
-			continue
-		}
-		known++
-		if taken[v] {
-			continue
-		}
-		if byClass[c] == nil {
-			present++
-		}
-		free++
-		byClass[c] = append(byClass[c], int32(v))
+	known, free := len(labelled(labels)), len(labelled(left))
+	groups, counts, present := byClass(left, classes), make([]int, classes), 0
+	for c, nodes := range groups {
+		counts[c] = min(1, len(nodes))
+		present += counts[c]
 	}
 	total := int(math.Round(s.Ratio * float64(known)))
 	switch {
@@ -291,13 +262,9 @@ func (s *SplitSpec) drawTraining(fixed Split, labels []int32, classes int, seed 
 	}
 	// Every class has one; each further one goes to the class that is furthest
 	// below its share, the first of equal ones.
-	counts := make([]int, classes)
-	for c, nodes := range byClass {
-		counts[c] = min(1, len(nodes))
-	}
 	for range total - present {
 		most, at := math.Inf(-1), 0
-		for c, nodes := range byClass {
+		for c, nodes := range groups {
 			if missing := float64(total)*float64(len(nodes))/float64(free) - float64(counts[c]); missing > most && counts[c] < len(nodes) {
 				most, at = missing, c
 			}
@@ -306,7 +273,7 @@ func (s *SplitSpec) drawTraining(fixed Split, labels []int32, classes int, seed 
 	}
 	stream := rng.New(seed, "data.split").Sub("ratio")
 	out := Split{Val: fixed.Val, Test: fixed.Test}
-	for c, nodes := range byClass {
+	for c, nodes := range groups {
 		shuffle(nodes, stream.At(uint64(c)))
 		out.Train = append(out.Train, nodes[:counts[c]]...)
 	}
@@ -315,12 +282,26 @@ func (s *SplitSpec) drawTraining(fixed Split, labels []int32, classes int, seed 
 
 var partNames = [3]string{"train", "val", "test"}
 
+// parts are the lists of nodes, in the order of partNames.
+func (s *Split) parts() [3]*[]int32 { return [3]*[]int32{&s.Train, &s.Val, &s.Test} }
+
 // labelled returns the nodes that have a label.
 func labelled(labels []int32) []int32 {
 	var out []int32
 	for v, c := range labels {
 		if c >= 0 {
 			out = append(out, int32(v))
+		}
+	}
+	return out
+}
+
+// byClass returns the nodes of each class.
+func byClass(labels []int32, classes int) [][]int32 {
+	out := make([][]int32, classes)
+	for v, c := range labels {
+		if c >= 0 && int(c) < classes {
+			out[c] = append(out[c], int32(v))
 		}
 	}
 	return out
@@ -336,7 +317,7 @@ func shuffle(nodes []int32, s rng.Stream) {
 
 // sorted returns the split with its lists copied and sorted.
 func (s Split) sorted() Split {
-	for _, p := range []*[]int32{&s.Train, &s.Val, &s.Test} {
+	for _, p := range s.parts() {
 		*p = slices.Clone(*p)
 		slices.Sort(*p)
 	}
@@ -347,7 +328,8 @@ func (s Split) sorted() Split {
 // nodes.
 func (s Split) check(labels []int32) error {
 	part := make([]int8, len(labels))
-	for i, nodes := range [][]int32{s.Train, s.Val, s.Test} {
+	for i, p := range s.parts() {
+		nodes := *p
 		for k, v := range nodes {
 			switch {
 			case v < 0 || int(v) >= len(labels):

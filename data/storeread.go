@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"unsafe"
 
 	"github.com/gsrc-dev/gsrc/data/schema"
@@ -104,8 +105,8 @@ func (l *loader) fromStore(dir string, s *store.Store) (*Dataset, error) {
 	}
 	for k := range s.Splits {
 		var split Split
-		for i, part := range []*[]int32{&split.Train, &split.Val, &split.Test} {
-			list, err := store.All[int32](s, fmt.Sprintf("%s_%d", splitParts[i], k))
+		for i, part := range split.parts() {
+			list, err := store.All[int32](s, fmt.Sprintf("%s_%d", partNames[i], k))
 			if err == nil {
 				*part, err = copied(l.mem, list)
 			}
@@ -118,8 +119,6 @@ func (l *loader) fromStore(dir string, s *store.Store) (*Dataset, error) {
 	return ds, l.storedTruth(ds, s)
 }
 
-var splitParts = [3]string{"train", "val", "test"}
-
 // copied returns a copy in memory that is claimed.
 func copied[T any](mem *budget.Reservation, x []T) ([]T, error) {
 	out, err := room(mem, []T(nil), len(x))
@@ -131,16 +130,15 @@ func (l *loader) storedLoops(ds *Dataset, s *store.Store) error {
 	if err != nil || len(loops) == 0 {
 		return err
 	}
-	if ds.Loops, err = room(l.mem, ds.Loops, ds.Graph.N); err != nil {
+	if ds.Loops, err = zeros[float32](l.mem, ds.Graph.N); err != nil {
 		return err
 	}
-	ds.Loops = ds.Loops[:ds.Graph.N]
 	for v := range ds.Loops {
 		ds.Loops[v] = -1
 	}
 	for _, x := range loops {
 		if x>>32 < uint64(len(ds.Loops)) {
-			ds.Loops[x>>32] = floatOf(uint32(x))
+			ds.Loops[x>>32] = math.Float32frombits(uint32(x))
 		}
 	}
 	return nil
@@ -184,11 +182,10 @@ func (l *loader) storedFeatures(dir string, s *store.Store) (f *Features, err er
 		}
 	}
 	if !f.inFile {
-		if f.Dense, err = room(l.mem, f.Dense, len(half)); err != nil {
+		if f.Dense, err = zeros[float32](l.mem, len(half)); err != nil {
 			return nil, err
 		}
 	}
-	f.Dense = f.Dense[:len(half)]
 	store.FromHalf(f.Dense, half)
 	return f, nil
 }

@@ -252,9 +252,7 @@ func (l *loader) unpack(path string, b []byte) ([]byte, error) {
 		r, err = gzip.NewReader(bytes.NewReader(b))
 	}
 	if err != nil {
-		e := badFile(path, "not a %s file", kind).hint("the file is incomplete, or was unpacked without being renamed")
-		e.Err = err
-		return nil, e
+		return nil, badFile(path, "not a %s file", kind).because(err).hint("the file is incomplete, or was unpacked without being renamed")
 	}
 	if l.spill != nil {
 		return l.spill.unpacked(path, r)
@@ -270,9 +268,7 @@ func (l *loader) unpack(path string, b []byte) ([]byte, error) {
 			return out, nil
 		}
 		if err != nil {
-			e := badFile(path, "cannot be unpacked").hint("the file is truncated or damaged")
-			e.Err = err
-			return nil, e
+			return nil, badFile(path, "cannot be unpacked").because(err).hint("the file is truncated or damaged")
 		}
 	}
 }

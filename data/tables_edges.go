@@ -56,22 +56,22 @@ func (r *tableReader) edges(from tableFile, nodes *nodeTable, n int, e *edgeList
 			if err != nil {
 				return err
 			}
-			if isHeader {
-				if col[2] >= 0 {
-					e.w = []float32{}
+			if !isHeader {
+				r.roles.Source, r.roles.Target = "column 1", "column 2"
+				if fields > 3 {
+					return t.fault(3, "expected source,target or source,target,weight").hint("give a header if there are other columns")
 				}
-				header(e)
-				continue
+				if fields == 3 {
+					col[2], r.roles.Weight = 2, "column 3"
+				}
 			}
-			r.roles.Source, r.roles.Target = "column 1", "column 2"
-			if fields > 3 {
-				return t.fault(3, "expected source,target or source,target,weight").hint("give a header if there are other columns")
-			}
-			if fields == 3 {
-				col[2] = 2
-				e.w, r.roles.Weight = []float32{}, "column 3"
+			if col[2] >= 0 {
+				e.w = []float32{}
 			}
 			header(e)
+			if isHeader {
+				continue
+			}
 		}
 		if len(t.row) != fields {
 			faults.add(t.fault(min(len(t.row), fields), "the row has %d fields, the first has %d", len(t.row), fields).hint("a last row that is too short means a truncated file"))

@@ -135,38 +135,20 @@ func guessID(nodes, edges tableFile, mem *budget.Reservation) (int, error) {
 	return best, nil
 }
 
-// nodes reads the table of nodes, in two passes: what there is, and the values. edges is
-// looked at where the column of the ids has to be guessed.
+// nodes reads the table of nodes, in two passes: what there is, and the values.
 func (r *tableReader) nodes(from, edges tableFile) (*nodeTable, error) {
-	t, err := newTable(from, r.mem)
-	if err != nil {
-		return nil, err
-	}
-	var header []string
-	var at nodeColumns
-	if _, err = t.next(); err == nil {
-		header, err = r.header(t)
-	}
-	if err == nil {
-		at, err = r.nodeColumns(t, header, from, edges)
-	}
-	if err != nil {
-		t.close()
-		return nil, err
-	}
 	faults := &Faults{}
-	nt := &nodeTable{ids: []string{}, index: map[string]int32{}}
-	profiles, form, err := r.firstPass(t, nt, header, at, faults)
-	t.close()
+	nt, err := r.firstPass(from, edges, faults)
 	if err != nil {
 		return nil, err
 	}
-	if len(at.features) > 0 || r.want != nil && !r.matrix {
-		columns, out, err := r.choose(from.path, header, at, profiles, form)
+	if len(nt.at.features) > 0 || r.want != nil && !r.matrix {
+		columns, out, err := r.choose(from.path, nt)
 		if err != nil {
 			return nil, err
 		}
-		if err := r.values(from, nt, header, at, columns, out, faults); err != nil {
+		nt.profiles = nil
+		if err := r.values(from, nt, columns, out, faults); err != nil {
 			return nil, err
 		}
 	}
@@ -176,18 +158,34 @@ func (r *tableReader) nodes(from, edges tableFile) (*nodeTable, error) {
 	if len(nt.ids) == 0 {
 		return nil, badFile(from.path, "has a header but no nodes")
 	}
-	if at.label >= 0 && r.file.Nodes.LabelKind != "class" {
-		if err := checkLabels(from.path, header[at.label], nt.labels); err != nil {
+	if nt.at.label >= 0 && r.file.Nodes.LabelKind != "class" {
+		if err := checkLabels(from.path, r.roles.Label, nt.labels); err != nil {
 			return nil, err
 		}
 	}
 	return nt, nil
 }
 
-// firstPass reads ids, labels and split, and looks at the columns of features.
-func (r *tableReader) firstPass(t *table, nt *nodeTable, header []string, at nodeColumns, faults *Faults) ([]profile, rowForm, error) {
-	form := newRowForm()
-	profiles := make([]profile, len(at.features))
+// firstPass reads ids, labels and split, and looks at the columns of features. edges is
+// looked at where the column of the ids has to be guessed.
+func (r *tableReader) firstPass(from, edges tableFile, faults *Faults) (*nodeTable, error) {
+	t, err := newTable(from, r.mem)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	if _, err := t.next(); err != nil {
+		return nil, err
+	}
+	header, err := r.header(t)
+	if err != nil {
+		return nil, err
+	}
+	at, err := r.nodeColumns(t, header, from, edges)
+	if err != nil {
+		return nil, err
+	}
+	nt := &nodeTable{ids: []string{}, index: map[string]int32{}, header: header, at: at, profiles: make([]profile, len(at.features)), form: newRowForm()}
 	if at.label >= 0 {
 		nt.labels = []string{}
 	}
@@ -198,10 +196,10 @@ func (r *tableReader) firstPass(t *table, nt *nodeTable, header []string, at nod
 	for {
 		ok, err := t.next()
 		if err != nil {
-			return nil, form, endFaults(faults, err)
+			return nil, endFaults(faults, err)
 		}
 		if !ok {
-			return profiles, form, nil
+			return nt, nil
 		}
 		if len(t.row) != len(header) {
 			faults.add(t.fault(min(len(t.row), len(header)), "the row has %d fields, the header has %d", len(t.row), len(header)).hint("a last row that is too short means a truncated file"))
@@ -224,7 +222,7 @@ func (r *tableReader) firstPass(t *table, nt *nodeTable, header []string, at nod
 		if err := r.mem.Grow(claim); err != nil {
 			e := fileFault(t.file, err)
 			e.Line = t.line()
-			return nil, form, e
+			return nil, e
 		}
 		id = strings.Clone(id) // the reader's buffer holds the whole row
 		if prev, ok := nt.index[id]; ok {
@@ -232,7 +230,7 @@ func (r *tableReader) firstPass(t *table, nt *nodeTable, header []string, at nod
 			continue
 		}
 		if len(nt.ids) >= math.MaxInt32 {
-			return nil, form, badFile(t.file, "more than %d nodes", math.MaxInt32)
+			return nil, badFile(t.file, "more than %d nodes", math.MaxInt32)
 		}
 		v := int32(len(nt.ids))
 		nt.index[id] = v
@@ -257,12 +255,12 @@ func (r *tableReader) firstPass(t *table, nt *nodeTable, header []string, at nod
 			continue
 		}
 		for j, c := range at.features {
-			if err := profiles[j].add(t.row[c], r.mem); err != nil {
-				return nil, form, fileFault(t.file, err)
+			if err := nt.profiles[j].add(t.row[c], r.mem); err != nil {
+				return nil, fileFault(t.file, err)
 			}
-			form.add(t.row[c])
+			nt.form.add(t.row[c])
 		}
-		form.end()
+		nt.form.end()
 	}
 }
 
@@ -288,26 +286,19 @@ func endFaults(faults *Faults, err error) error {
 }
 
 // choose decides which columns are features, and of what kind.
-func (r *tableReader) choose(file string, header []string, at nodeColumns, profiles []profile, form rowForm) (columns []columnValues, out []schema.LeftOut, err error) {
+func (r *tableReader) choose(file string, nt *nodeTable) (columns []columnValues, out []schema.LeftOut, err error) {
 	if r.want != nil {
-		columns, err = r.match(file, header, at)
+		columns, err = r.match(file, nt)
 		return columns, nil, err
 	}
-	add := func(j int, k schema.Kind) {
-		c := columnValues{at: at.features[j], column: schema.Column{Name: header[at.features[j]], Kind: k}}
-		if k == schema.Category {
-			c.code = map[string]int32{}
-		}
-		columns = append(columns, c)
+	names := make([]string, len(nt.at.features))
+	for j, c := range nt.at.features {
+		names[j] = nt.header[c]
 	}
-	names := make([]string, len(at.features))
-	for j, c := range at.features {
-		names[j] = header[c]
-	}
-	same := r.noPrepare || len(r.file.Nodes.Columns) == 0 && form.prepared(len(names))
+	same := r.noPrepare || len(r.file.Nodes.Columns) == 0 && nt.form.prepared(len(names))
 	var family []bool
 	if !same {
-		family = families(names, profiles)
+		family = families(names, nt.profiles)
 	}
 	for j, name := range names {
 		kind, reason := schema.Value, ""
@@ -319,11 +310,11 @@ func (r *tableReader) choose(file string, header []string, at nodeColumns, profi
 			kind = said
 		case family[j]:
 		default:
-			kind, reason = profiles[j].kind(name)
+			kind, reason = nt.profiles[j].kind(name)
 		}
 		switch {
 		case kind != schema.Ignore:
-			add(j, kind)
+			columns = append(columns, columnValues{at: nt.at.features[j], column: schema.Column{Name: name, Kind: kind}})
 		case reason != "":
 			out = append(out, schema.LeftOut{Name: name, Reason: reason})
 		}
@@ -332,21 +323,17 @@ func (r *tableReader) choose(file string, header []string, at nodeColumns, profi
 }
 
 // match finds the columns of a model in the header, by their names.
-func (r *tableReader) match(file string, header []string, at nodeColumns) (columns []columnValues, err error) {
+func (r *tableReader) match(file string, nt *nodeTable) (columns []columnValues, err error) {
 	var missing, unknown []string
 	known := map[string]bool{}
 	for _, c := range r.want.Columns {
-		i := slices.Index(header, c.Name)
+		i := slices.Index(nt.header, c.Name)
 		known[c.Name] = true
-		if i < 0 || !slices.Contains(at.features, i) {
+		if i < 0 || !slices.Contains(nt.at.features, i) {
 			missing = append(missing, quote(c.Name))
 			continue
 		}
-		v := columnValues{at: i, column: c}
-		if c.Kind == schema.Category {
-			v.code = map[string]int32{}
-		}
-		columns = append(columns, v)
+		columns = append(columns, columnValues{at: i, column: c})
 	}
 	if missing != nil {
 		return nil, badFile(file, "lacks the column %s that the model reads", nameSome(missing)).hint("the model takes %d columns by their names, in any order", len(r.want.Columns))
@@ -355,9 +342,9 @@ func (r *tableReader) match(file string, header []string, at nodeColumns) (colum
 	for _, x := range r.want.LeftOut {
 		out[x.Name] = true
 	}
-	for _, i := range at.features {
-		if !known[header[i]] && !out[header[i]] {
-			unknown = append(unknown, quote(header[i]))
+	for _, i := range nt.at.features {
+		if name := nt.header[i]; !known[name] && !out[name] {
+			unknown = append(unknown, quote(name))
 		}
 	}
 	if unknown != nil {
@@ -367,7 +354,7 @@ func (r *tableReader) match(file string, header []string, at nodeColumns) (colum
 }
 
 // values reads the columns of features and prepares them.
-func (r *tableReader) values(from tableFile, nt *nodeTable, header []string, at nodeColumns, columns []columnValues, out []schema.LeftOut, faults *Faults) error {
+func (r *tableReader) values(from tableFile, nt *nodeTable, columns []columnValues, out []schema.LeftOut, faults *Faults) error {
 	t, err := newTable(from, r.mem)
 	if err != nil {
 		return err
@@ -390,7 +377,7 @@ func (r *tableReader) values(from tableFile, nt *nodeTable, header []string, at 
 		if !ok {
 			break
 		}
-		if len(t.row) != len(header) {
+		if len(t.row) != len(nt.header) {
 			continue // a fault of the first pass
 		}
 		k := int32(0)
@@ -414,7 +401,7 @@ func (r *tableReader) values(from tableFile, nt *nodeTable, header []string, at 
 				return fileFault(t.file, err)
 			}
 			if !ok {
-				faults.add(r.cellFault(t, c, t.row[at.id]))
+				faults.add(r.cellFault(t, c, t.row[nt.at.id]))
 			}
 		}
 		if len(raw.Col) > math.MaxInt32 {

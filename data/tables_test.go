@@ -467,3 +467,23 @@ func FuzzSchemaFile(f *testing.F) {
 		}
 	})
 }
+
+// Opposite edges of a directed graph are two edges, in memory and in a store.
+func TestDirectedConflicts(t *testing.T) {
+	dir := writeFiles(t, map[string]string{
+		"nodes.csv": "id,label,f0\na,x,1\nb,y,2\n",
+		"edges.csv": "source,target,weight\na,b,1\nb,a,1\na,b,2\nb,a,2\n",
+	})
+	o := LoadOptions{Directed: true}
+	want := Repairs{DuplicateEdges: 2, WeightConflicts: 2}
+	if ds := mustLoad(t, dir, o); ds.Repairs != want {
+		t.Errorf("in memory %+v, want %+v", ds.Repairs, want)
+	}
+	out := filepath.Join(t.TempDir(), "store")
+	if err := Convert(dir, out, ConvertOptions{Load: o}); err != nil {
+		t.Fatal(err)
+	}
+	if ds := mustLoad(t, out, o); ds.Repairs != want {
+		t.Errorf("in a store %+v, want %+v", ds.Repairs, want)
+	}
+}

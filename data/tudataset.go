@@ -164,11 +164,10 @@ func (c *Collection) readIndicator(s *fileSet, name string) ([]int32, error) {
 // permute puts row i of a matrix into row order[i] of another, which takes its place in
 // mem.
 func permute[T any](mem *budget.Reservation, rows []T, cols int, order []int32) ([]T, error) {
-	out, err := room(mem, []T(nil), len(rows))
+	out, err := zeros[T](mem, len(rows))
 	if err != nil {
 		return nil, err
 	}
-	out = out[:len(rows)]
 	for i, to := range order {
 		copy(out[int(to)*cols:], rows[i*cols:(i+1)*cols])
 	}

@@ -1,9 +1,6 @@
 package data
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // Warnings says in a sentence each what is no error and yet seldom meant: nodes whose
 // features are all zero, also after float32 has rounded them, classes that s trains
@@ -47,34 +44,27 @@ func classWarnings(item string, labels []int32, classes int, names []string, s S
 			there[c] = true
 		}
 	}
-	if name, one := onlyOne(there, names); one && len(s.Train) > 0 {
-		return []string{fmt.Sprintf("every %s with a label is of class %s, so that there is nothing to tell apart", item, name)}
-	}
 	for _, i := range s.Train {
 		if c := labels[i]; c >= 0 {
 			trained[c] = true
 		}
 	}
-	const most = 10
-	var missing []string
-	n := 0
+	var present, missing []string
 	for c := range classes {
-		if trained[c] || !there[c] {
-			continue
+		if there[c] {
+			present = append(present, className(names, c))
+			if !trained[c] {
+				missing = append(missing, className(names, c))
+			}
 		}
-		if n++; n > most {
-			continue
-		}
-		missing = append(missing, className(names, c))
 	}
-	if n == 0 {
-		return nil
+	switch {
+	case len(present) == 1 && len(s.Train) > 0:
+		return []string{fmt.Sprintf("every %s with a label is of class %s, so that there is nothing to tell apart", item, present[0])}
+	case missing != nil:
+		return []string{fmt.Sprintf("no training %s is of class %s; the model cannot learn to predict what it never sees", item, nameSome(missing))}
 	}
-	text := strings.Join(missing, ", ")
-	if n > most {
-		text += fmt.Sprintf(" and %d more", n-most)
-	}
-	return []string{fmt.Sprintf("no training %s is of class %s; the model cannot learn to predict what it never sees", item, text)}
+	return nil
 }
 
 func className(names []string, c int) string {
@@ -82,16 +72,4 @@ func className(names []string, c int) string {
 		return fmt.Sprint(c)
 	}
 	return printable(names[c])
-}
-
-// onlyOne returns the name of the only class that is there, if it is the only one.
-func onlyOne(there []bool, names []string) (name string, one bool) {
-	n := 0
-	for c, is := range there {
-		if is {
-			n++
-			name = className(names, c)
-		}
-	}
-	return name, n == 1
 }

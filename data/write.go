@@ -104,9 +104,9 @@ func (d *Dataset) edgeRows() [][]string {
 
 func (d *Dataset) nodeRows(split Split) [][]string {
 	part := map[int32]string{}
-	for name, nodes := range map[string][]int32{"train": split.Train, "val": split.Val, "test": split.Test} {
-		for _, v := range nodes {
-			part[v] = name
+	for i, nodes := range split.parts() {
+		for _, v := range *nodes {
+			part[v] = partNames[i]
 		}
 	}
 	rows := [][]string{{"id", "label", "split"}}

@@ -49,11 +49,8 @@ type table struct {
 // wrong.csv, the planted wrong edges, and truth.csv, the labels that nodes.csv leaves out.
 func Write(dir string, o Options) error {
 	o.Nodes = cmp.Or(o.Nodes, 50_000)
-	if o.Edges == 0 {
-		o.Edges = 300_000
-	}
-	o.Wrong = cmp.Or(o.Wrong, 0.03)
-	o.Wrong = max(o.Wrong, 0)
+	o.Edges = cmp.Or(o.Edges, 300_000)
+	o.Wrong = max(cmp.Or(o.Wrong, 0.03), 0)
 	o.Known = cmp.Or(o.Known, 0.3)
 	if o.Nodes < 2*groupSize || o.Edges < 0 || !(o.Wrong <= 1) || !(o.Known > 0 && o.Known <= 1) {
 		return fmt.Errorf("%d nodes, %d edges, share %g of wrong ones, share %g of known labels: give at least %d nodes, 0 edges, and shares of at most 1", o.Nodes, o.Edges, o.Wrong, o.Known, 2*groupSize)
