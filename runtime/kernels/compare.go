@@ -22,7 +22,7 @@ func (p *Pool) Compare(op CompareOp, dst, a, b []float32, rows, cols int, modeA,
 	if op < CompareGreater || op > CompareLess {
 		panic(fmt.Sprintf("kernels: Compare: unknown comparison %d", int(op)))
 	}
-	p.runPair("Compare", broadcastJob{kind: broadcastCompare, op: op, dst: dst, a: a, b: b, modeA: modeA, modeB: modeB}, rows, cols)
+	p.runElem("Compare", &elemJob{kind: elemCompare, op: int(op), dst: dst, a: a, b: b, modeA: modeA, modeB: modeB}, rows, cols)
 }
 
 // compareTo compares elements at the strides sa and sb. The bits of 1 are made

@@ -19,7 +19,6 @@ type jobs struct {
 	adam       adamJob
 	pair       pairJob
 	pairMean   pairMeanJob
-	broadcast  broadcastJob
 	ranges     rangeJob
 	sparseRows sparseRowsJob
 	near       nearestJob
