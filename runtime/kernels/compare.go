@@ -29,8 +29,10 @@ func (p *Pool) Compare(op CompareOp, dst, a, b []float32, rows, cols int, modeA,
 // of the outcome, which compiles to no jump: outcomes are often random.
 func compareTo(op CompareOp, dst, a, b []float32, sa, sb int) {
 	const one = 0x3f800000
-	switch op {
-	case CompareGreater:
+	if op == CompareLess {
+		op, a, b, sa, sb = CompareGreater, b, a, sb, sa
+	}
+	if op == CompareGreater {
 		for i := range dst {
 			var hold uint32
 			if a[i*sa] > b[i*sb] {
@@ -38,21 +40,13 @@ func compareTo(op CompareOp, dst, a, b []float32, sa, sb int) {
 			}
 			dst[i] = math.Float32frombits(hold * one)
 		}
-	case CompareGreaterEqual:
-		for i := range dst {
-			var hold uint32
-			if a[i*sa] >= b[i*sb] {
-				hold = 1
-			}
-			dst[i] = math.Float32frombits(hold * one)
+		return
+	}
+	for i := range dst {
+		var hold uint32
+		if a[i*sa] >= b[i*sb] {
+			hold = 1
 		}
-	case CompareLess:
-		for i := range dst {
-			var hold uint32
-			if a[i*sa] < b[i*sb] {
-				hold = 1
-			}
-			dst[i] = math.Float32frombits(hold * one)
-		}
+		dst[i] = math.Float32frombits(hold * one)
 	}
 }
