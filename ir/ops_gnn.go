@@ -134,16 +134,7 @@ var gnnOps = []OpDef{
 			a, s := symNorm(g, c.T(1))
 			h := NewTensor(y.Shape...)
 			evalMatMul(c.T(2), c.T(3), h, false, false)
-			for e := range a {
-				for k, v := range h.Row(g.Col[e]) {
-					y.Row(g.Row[e])[k] += a[e] * v
-				}
-			}
-			for i := range s {
-				for k, v := range h.Row(i) {
-					y.Row(i)[k] += s[i] * v
-				}
-			}
+			evalSpMM(g, &Tensor{[]int{len(a)}, a}, &Tensor{[]int{len(s)}, s}, h, y, false)
 			addBias(y, c.T(4), c.Op.Str("act"))
 		},
 	},
