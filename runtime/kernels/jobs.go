@@ -12,7 +12,6 @@ type jobs struct {
 	wide       wideJob
 	scatter    scatterJob
 	few        fewJob
-	rows       rowsJob
 	reduce     reduceJob
 	softmax    softmaxJob
 	random     randomJob
@@ -27,5 +26,4 @@ type jobs struct {
 	around     aroundJob
 	chain      chainJob
 	attend     attentionJob
-	groups     groupJob
 }
