@@ -114,7 +114,7 @@ func (p *Pool) Elementwise(dst []float32, rows, cols int, c *Chain) {
 	for i := range c.Inputs {
 		x := &c.Inputs[i]
 		x.Mode = flatten(x.Mode, rows, cols)
-		flat = flat && (x.Mode == Full || x.Mode == Scalar)
+		flat = flat && plain(x.Mode)
 	}
 	if flat {
 		rows, cols = 1, n
