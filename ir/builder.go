@@ -274,13 +274,13 @@ func (o *Op) checkOperands() error {
 		}
 	}
 	if len(o.Operands) < least || most >= 0 && len(o.Operands) > most {
-		return fmt.Errorf("%s takes %s, got %d operands", def.Name, def.signature(), len(o.Operands))
+		return fmt.Errorf("%s takes %s, got %d operands", def.Name, def.Signature(), len(o.Operands))
 	}
 	for len(o.Operands) < fixed {
 		o.Operands = append(o.Operands, nil)
 	}
 	for i, v := range o.Operands {
-		spec := def.Operands[min(i, len(def.Operands)-1)]
+		spec := def.operand(i)
 		if v == nil {
 			if !spec.Optional {
 				return fmt.Errorf("%s: operand %s is missing", def.Name, spec.Name)
@@ -316,15 +316,12 @@ func (o *Op) infer(declared []Type) ([]Type, error) {
 }
 
 func operandTypes(vs []*Value) string {
-	var s []string
-	for _, v := range vs {
+	return "(" + list(vs, func(v *Value) string {
 		if v == nil {
-			s = append(s, "_")
-		} else {
-			s = append(s, v.Type.String())
+			return "_"
 		}
-	}
-	return "(" + strings.Join(s, ", ") + ")"
+		return v.Type.String()
+	}) + ")"
 }
 
 // Inline appends a copy of the callee's body with its arguments bound to the
@@ -391,6 +388,14 @@ func (b *Builder) Mul(x, y *Value) *Value { return b.One("mul", nil, x, y) }
 
 // Div returns x / y.
 func (b *Builder) Div(x, y *Value) *Value { return b.One("div", nil, x, y) }
+
+// Plus returns sum + x, and x where sum is nil: terms of a sum that begins with none.
+func (b *Builder) Plus(sum, x *Value) *Value {
+	if sum == nil {
+		return x
+	}
+	return b.Add(sum, x)
+}
 
 // Scale returns c·x.
 func (b *Builder) Scale(x *Value, c float64) *Value { return b.Mul(x, b.Fill(c, T(x.Type.DType))) }

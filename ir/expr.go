@@ -264,7 +264,7 @@ func (p *exprParser) step(d *OpDef) (ExprArg, error) {
 		if a := d.NumberAttr(); a != nil {
 			attr = " and the number " + a.Name
 		}
-		return ExprArg{}, fmt.Errorf("expression %q: %s takes %s%s", p.text, d.Name, d.signature(), attr)
+		return ExprArg{}, fmt.Errorf("expression %q: %s takes %s%s", p.text, d.Name, d.Signature(), attr)
 	}
 	p.e.Steps = append(p.e.Steps, s)
 	return ExprArg{Kind: ExprResult, Index: len(p.e.Steps) - 1}, nil

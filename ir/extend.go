@@ -179,24 +179,21 @@ func (p *parser) call(f *Func, names []string, at []token) {
 			if i := slices.Index(out, r); i >= 0 {
 				r.Name = names[i]
 			} else {
-				p.enter(r, t)
+				p.enter(r.Name, r, t)
 			}
 		}
 	}
 	for i, n := range names {
-		if p.env[n] != nil {
-			p.fail(at[i], "%%%s is defined twice", n)
-		}
-		p.env[n] = out[i]
+		p.enter(n, out[i], at[i])
 	}
 }
 
-// enter makes a value known by its name.
-func (p *parser) enter(v *Value, at token) {
-	if p.env[v.Name] != nil {
-		p.fail(at, "%%%s is defined twice", v.Name)
+// enter makes a value known by a name.
+func (p *parser) enter(name string, v *Value, at token) {
+	if p.env[name] != nil {
+		p.fail(at, "%%%s is defined twice", name)
 	}
-	p.env[v.Name] = v
+	p.env[name] = v
 }
 
 func resultTypes(f *Func) []Type {
@@ -221,7 +218,7 @@ func (p *parser) named(t token) any {
 func (f *Func) Optional(arg *Value) bool {
 	for _, op := range f.Body {
 		for i, v := range op.Operands {
-			if v == arg && !op.Def.Operands[min(i, len(op.Def.Operands)-1)].Optional {
+			if v == arg && !op.Def.operand(i).Optional {
 				return false
 			}
 		}

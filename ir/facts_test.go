@@ -201,7 +201,7 @@ func (p *probe) view() {
 		return
 	}
 	x, y := p.args[0].T, p.run()[0]
-	if at := from * rowWidth(x); !slices.Equal(x.Data[at:at+len(y)], y) {
+	if at := from * width(x); !slices.Equal(x.Data[at:at+len(y)], y) {
 		p.Errorf("%s: the result is not the operand from row %d on", p.name, from)
 	}
 }

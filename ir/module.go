@@ -86,10 +86,8 @@ func (o *Op) attr(name string) any {
 	if v, ok := o.Attrs[name]; ok {
 		return v
 	}
-	for _, s := range o.Def.Attrs {
-		if s.Name == name {
-			return s.Default
-		}
+	if s := o.Def.attrSpec(name); s != nil {
+		return s.Default
 	}
 	panic(fmt.Sprintf("ir: operation %s has no attribute %q", o.Def.Name, name))
 }

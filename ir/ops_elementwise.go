@@ -324,19 +324,14 @@ func declaredTensor(c *InferCtx) []Type {
 }
 
 func compareOp(name, doc string, f func(a, b float64) bool) OpDef {
-	return OpDef{
-		Name: name, Doc: doc, Operands: elementOf("a", "b"), Results: []string{name}, Infer: inferBinary, Broadcasts: true, Finite: FiniteAlways,
-		VJP: func(*VJPCtx) []*Value { return []*Value{nil, nil} },
-		Eval: func(c *EvalCtx) {
-			a, b, y := c.T(0), c.T(1), c.New(0)
-			ia, ib := broadcaster(y.Shape, a.Shape), broadcaster(y.Shape, b.Shape)
-			for i := range y.Data {
-				if f(a.Data[ia(i)], b.Data[ib(i)]) {
-					y.Data[i] = 1
-				}
-			}
-		},
-	}
+	d := binaryOp(name, doc, func(a, b float64) float64 {
+		if f(a, b) {
+			return 1
+		}
+		return 0
+	}, func(*VJPCtx, *Value) []*Value { return []*Value{nil, nil} })
+	d.Finite = FiniteAlways
+	return d
 }
 
 // selectGrad sends the cotangent to the operand that compare picks.

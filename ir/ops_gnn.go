@@ -134,16 +134,7 @@ var gnnOps = []OpDef{
 			a, s := symNorm(g, c.T(1))
 			h := NewTensor(y.Shape...)
 			evalMatMul(c.T(2), c.T(3), h, false, false)
-			for e := range a {
-				for k, v := range h.Row(g.Col[e]) {
-					y.Row(g.Row[e])[k] += a[e] * v
-				}
-			}
-			for i := range s {
-				for k, v := range h.Row(i) {
-					y.Row(i)[k] += s[i] * v
-				}
-			}
+			evalSpMM(g, &Tensor{[]int{len(a)}, a}, &Tensor{[]int{len(s)}, s}, h, y, false)
 			addBias(y, c.T(4), c.Op.Str("act"))
 		},
 	},
@@ -197,16 +188,8 @@ var gnnOps = []OpDef{
 			g, w, y := c.G(0), c.T(1), c.New(0)
 			h := NewTensor(y.Shape...)
 			evalMatMul(c.T(2), c.T(3), h, false, false)
-			for i := range g.N {
-				for k, v := range h.Row(i) {
-					y.Row(i)[k] += (1 + c.Op.Float("eps")) * v
-				}
-			}
-			for e, i := range g.Row {
-				for k, v := range h.Row(g.Col[e]) {
-					y.Row(i)[k] += entryWeight(w, e) * v
-				}
-			}
+			self := slices.Repeat([]float64{1 + c.Op.Float("eps")}, g.N)
+			evalSpMM(g, w, &Tensor{[]int{g.N}, self}, h, y, false)
 			addBias(y, c.T(4), c.Op.Str("act"))
 		},
 	},

@@ -382,11 +382,7 @@ var graphOps = []OpDef{
 				if rows[i] == nil {
 					rows[i] = map[int]float64{}
 				}
-				x := 1.0
-				if a != nil {
-					x = a.Data[e]
-				}
-				rows[i][g.Col[e]] += x
+				rows[i][g.Col[e]] += entryWeight(a, e)
 			}
 			c.eachPair(3, g.N, func(k, i, j int) {
 				for _, w := range slices.Sorted(maps.Keys(rows[i])) {
@@ -430,14 +426,11 @@ var graphOps = []OpDef{
 						if w == end[0] {
 							continue
 						}
-						dot, weight := 0.0, 1.0
+						dot := 0.0
 						for f, v := range x.Row(end[0]) {
 							dot += v * x.Row(w)[f]
 						}
-						if a != nil {
-							weight = a.Data[e]
-						}
-						y.Data[k] += weight * math.Exp((dot-1)/tau)
+						y.Data[k] += entryWeight(a, e) * math.Exp((dot-1)/tau)
 					}
 				}
 			})

@@ -192,16 +192,12 @@ var gsrOps = []OpDef{
 			return []Type{t, t, t}
 		},
 		Eval: func(c *EvalCtx) {
-			h, pairs, s, pn, po := c.T(0), c.T(1), c.New(0), c.New(1), c.New(2)
-			for k := range s.Data {
-				i, j := int(pairs.Data[k]), int(pairs.Data[k+len(s.Data)])
-				if min(i, j) < 0 || max(i, j) >= h.Rows() {
-					fail("gsr.pair_probability: pair %d is (%d, %d), outside 0..%d", k, i, j, h.Rows()-1)
-				}
+			h, s, pn, po := c.T(0), c.New(0), c.New(1), c.New(2)
+			c.eachPair(1, h.Rows(), func(k, i, j int) {
 				s.Data[k] = cosine(h.Row(i), h.Row(j))
 				pn.Data[k] = EdgeProbability(c.Op, s.Data[k], 0, c.T(2).Data[0], c.T(3).Data[0])
 				po.Data[k] = EdgeProbability(c.Op, s.Data[k], 1, c.T(2).Data[0], c.T(3).Data[0])
-			}
+			})
 		},
 	},
 	{

@@ -223,9 +223,7 @@ var matrixOps = []OpDef{
 		Attrs: []AttrSpec{{Name: "from", Kind: IntAttr, Doc: "first row"}, {Name: "count", Kind: IntAttr, Doc: "number of rows"}},
 		Infer: func(c *InferCtx) []Type {
 			x := c.In(0)
-			if x.Rank() != 1 && x.Rank() != 2 {
-				fail("operand x has rank %d, want 1 or 2", x.Rank())
-			}
+			c.wantRows(0)
 			from, count := c.Op.Int("from"), c.Op.Int("count")
 			if n, ok := x.Dims[0].Size(); !ok || from < 0 || count < 0 || from > n || count > n-from {
 				fail("%d rows from %d on are not within %s", count, from, x)
@@ -246,7 +244,7 @@ var matrixOps = []OpDef{
 		},
 		Eval: func(c *EvalCtx) {
 			x, y := c.T(0), c.New(0)
-			copy(y.Data, x.Data[c.Op.Int("from")*rowWidth(x):])
+			copy(y.Data, x.Data[c.Op.Int("from")*width(x):])
 		},
 	},
 	{
@@ -296,9 +294,7 @@ var matrixOps = []OpDef{
 		Name: "gather", Doc: "y_b = x_idx[b], rows of a matrix or elements of a vector", Operands: []OperandSpec{{Name: "x", Linear: true, Moved: true}, {Name: "idx", Read: ReadRow}}, Results: []string{"rows"}, Int64: true,
 		Infer: func(c *InferCtx) []Type {
 			x := c.In(0)
-			if x.Rank() != 1 && x.Rank() != 2 {
-				fail("operand x has rank %d, want 1 or 2", x.Rank())
-			}
+			c.wantRows(0)
 			c.wantRank(1, 1)
 			c.wantDType(1, I64)
 			dims := append([]Dim{c.In(1).Dims[0]}, x.Dims[1:]...)
@@ -309,7 +305,7 @@ var matrixOps = []OpDef{
 		},
 		Eval: func(c *EvalCtx) {
 			x, idx, y := c.T(0), c.T(1), c.New(0)
-			w, rows := rowWidth(x), x.Shape[0]
+			w, rows := width(x), x.Shape[0]
 			for i, f := range idx.Data {
 				r := int(f)
 				if r < 0 || r >= rows {
@@ -324,9 +320,7 @@ var matrixOps = []OpDef{
 		Infer: func(c *InferCtx) []Type {
 			ts := declaredTensor(c)
 			x := c.In(0)
-			if x.Rank() != 1 && x.Rank() != 2 {
-				fail("operand x has rank %d, want 1 or 2", x.Rank())
-			}
+			c.wantRows(0)
 			c.wantDType(1, I64)
 			c.wantDims(1, x.Dims[0])
 			if ts[0].DType != x.DType || ts[0].Rank() != x.Rank() || x.Rank() == 2 && ts[0].Dims[1] != x.Dims[1] {
@@ -337,7 +331,7 @@ var matrixOps = []OpDef{
 		VJP: func(c *VJPCtx) []*Value { return []*Value{c.One("gather", nil, c.Ct[0], c.X(1)), nil} },
 		Eval: func(c *EvalCtx) {
 			x, idx, y := c.T(0), c.T(1), c.New(0)
-			w := rowWidth(x)
+			w := width(x)
 			for i, f := range idx.Data {
 				r := int(f)
 				if r < 0 || r >= y.Shape[0] {
@@ -351,11 +345,11 @@ var matrixOps = []OpDef{
 	},
 }
 
-func rowWidth(t *Tensor) int {
-	if len(t.Shape) == 2 {
-		return t.Shape[1]
+// wantRows checks that operand i is a vector or a matrix.
+func (c *InferCtx) wantRows(i int) {
+	if rank := c.In(i).Rank(); rank != 1 && rank != 2 {
+		fail("operand %s has rank %d, want 1 or 2", c.Op.operandName(i), rank)
 	}
-	return 1
 }
 
 func (c *InferCtx) wantSquare(i int) {

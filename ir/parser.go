@@ -252,11 +252,9 @@ func (p *parser) fn() {
 func (p *parser) define() *Value {
 	p.want("%")
 	name, t := p.ident()
-	if p.env[name] != nil {
-		p.fail(t, "%%%s is defined twice", name)
-	}
 	v := &Value{Name: name}
-	p.env[name], p.at[v] = v, t
+	p.enter(name, v, t)
+	p.at[v] = t
 	return v
 }
 
@@ -339,11 +337,8 @@ func (p *parser) op(f *Func) {
 	op.Line = start.line
 	p.at[op] = nameTok
 	for i, n := range names {
-		if p.env[n] != nil {
-			p.fail(at[i], "%%%s is defined twice", n)
-		}
 		op.Results[i].Name = n
-		p.env[n] = op.Results[i]
+		p.enter(n, op.Results[i], at[i])
 	}
 	f.Body = append(f.Body, op)
 }

@@ -26,45 +26,34 @@ func (m *Module) String() string {
 // String prints the function.
 func (f *Func) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "func @%s(", f.Name)
-	for i, a := range f.Args {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		fmt.Fprintf(&b, "%%%s: %s%s", a.Name, a.Type, a.Attrs.text())
-	}
-	b.WriteString(") -> (")
-	for i, r := range f.Results {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		fmt.Fprintf(&b, "%s: %s", r.Name, r.Value.Type)
-	}
-	fmt.Fprintf(&b, ")%s {\n", f.Attrs.text())
+	args := list(f.Args, func(a *Value) string { return fmt.Sprintf("%%%s: %s%s", a.Name, a.Type, a.Attrs.text()) })
+	results := list(f.Results, func(r Result) string { return r.Name + ": " + r.Value.Type.String() })
+	fmt.Fprintf(&b, "func @%s(%s) -> (%s)%s {\n", f.Name, args, results, f.Attrs.text())
 	for _, op := range f.Body {
 		fmt.Fprintf(&b, "  %s\n", op)
 	}
-	b.WriteString("  return")
-	for i, r := range f.Results {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(" " + r.Value.Ref())
-	}
-	b.WriteString("\n}\n")
+	returned := list(f.Results, func(r Result) string { return r.Value.Ref() })
+	b.WriteString(strings.TrimSuffix("  return "+returned, " ") + "\n}\n")
 	return b.String()
+}
+
+// list prints what is separated by commas.
+func list[T any](of []T, text func(T) string) string {
+	s := make([]string, len(of))
+	for i, v := range of {
+		s[i] = text(v)
+	}
+	return strings.Join(s, ", ")
 }
 
 // signature prints arguments and results without their attributes.
 func signature(args []*Value, results []Result, types []Type) string {
-	var in, out []string
-	for _, a := range args {
-		in = append(in, fmt.Sprintf("%%%s: %s", a.Name, a.Type))
-	}
+	in := list(args, func(a *Value) string { return fmt.Sprintf("%%%s: %s", a.Name, a.Type) })
+	var out []string
 	for i, r := range results {
 		out = append(out, fmt.Sprintf("%s: %s", r.Name, types[i]))
 	}
-	return fmt.Sprintf("(%s) -> (%s)", strings.Join(in, ", "), strings.Join(out, ", "))
+	return fmt.Sprintf("(%s) -> (%s)", in, strings.Join(out, ", "))
 }
 
 // Ref returns what operands call the value; "_" is none.
@@ -80,44 +69,23 @@ func (v *Value) Ref() string {
 
 // String prints the operation as one line.
 func (o *Op) String() string {
-	var b strings.Builder
-	for i, r := range o.Results {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(r.Ref())
-	}
-	fmt.Fprintf(&b, " = %s", o.Def.Name)
 	last := len(o.Operands)
 	for last > 0 && o.Operands[last-1] == nil {
 		last-- // absent operands at the end need not be written
 	}
-	for i, v := range o.Operands[:last] {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(" " + v.Ref())
+	read := list(o.Operands[:last], (*Value).Ref)
+	if read != "" {
+		read = " " + read
 	}
-	b.WriteString(o.Attrs.text())
-	b.WriteString(" : ")
-	for i, r := range o.Results {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(r.Type.String())
-	}
-	return b.String()
+	types := list(o.Results, func(r *Value) string { return r.Type.String() })
+	return fmt.Sprintf("%s = %s%s%s : %s", list(o.Results, (*Value).Ref), o.Def.Name, read, o.Attrs.text(), types)
 }
 
 func (a Attrs) text() string {
 	if len(a) == 0 {
 		return ""
 	}
-	var s []string
-	for _, k := range a.Keys() {
-		s = append(s, k+"="+literal(a[k]))
-	}
-	return " {" + strings.Join(s, ", ") + "}"
+	return " {" + list(a.Keys(), func(k string) string { return k + "=" + literal(a[k]) }) + "}"
 }
 
 func literal(v any) string {

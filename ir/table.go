@@ -88,9 +88,8 @@ func (k AttrKind) holds(v any) bool {
 
 // normalAttr turns Go's plain numbers into what attributes hold.
 func normalAttr(v any, k AttrKind) any {
-	switch x := v.(type) {
-	case int:
-		v = int64(x)
+	if i, ok := v.(int); ok {
+		v = int64(i)
 	}
 	if i, ok := v.(int64); ok && k == FloatAttr {
 		v = float64(i)
@@ -220,33 +219,24 @@ func (d *OpDef) attrNames() string {
 	if len(d.Attrs) == 0 {
 		return "none"
 	}
-	var s []string
-	for _, a := range d.Attrs {
-		s = append(s, a.Name)
-	}
-	return strings.Join(s, ", ")
-}
-
-func (d *OpDef) signature() string {
-	if len(d.Operands) == 0 {
-		return "no operands"
-	}
-	var s []string
-	for _, o := range d.Operands {
-		switch {
-		case o.Variadic:
-			s = append(s, o.Name+"...")
-		case o.Optional:
-			s = append(s, "["+o.Name+"]")
-		default:
-			s = append(s, o.Name)
-		}
-	}
-	return "(" + strings.Join(s, ", ") + ")"
+	return list(d.Attrs, func(a AttrSpec) string { return a.Name })
 }
 
 // Signature returns the operands as text, such as "(graph, values, [diag], x)".
-func (d *OpDef) Signature() string { return d.signature() }
+func (d *OpDef) Signature() string {
+	if len(d.Operands) == 0 {
+		return "no operands"
+	}
+	return "(" + list(d.Operands, func(o OperandSpec) string {
+		switch {
+		case o.Variadic:
+			return o.Name + "..."
+		case o.Optional:
+			return "[" + o.Name + "]"
+		}
+		return o.Name
+	}) + ")"
+}
 
 // tables are the operation tables, one a file.
 var tables = [][]OpDef{expressionOps, elementwiseOps, reduceOps, matrixOps, graphOps, attentionOps, spmaxOps, randomOps, fusedOps, pairwiseOps, exprOps, gnnOps, readoutOps, gsrOps}
@@ -395,8 +385,7 @@ func (c *InferCtx) wantDims(i int, dims ...Dim) {
 }
 
 func (o *Op) operandName(i int) string {
-	spec := o.Def.Operands[min(i, len(o.Def.Operands)-1)]
-	return spec.Name
+	return o.Def.operand(i).Name
 }
 
 // VJPCtx is what a gradient rule sees.

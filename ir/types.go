@@ -2,6 +2,7 @@ package ir
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -127,15 +128,7 @@ func (t Type) Rank() int { return len(t.Dims) }
 
 // Equal reports whether two types are the same.
 func (t Type) Equal(o Type) bool {
-	if t.DType != o.DType || t.Layout != o.Layout || len(t.Dims) != len(o.Dims) {
-		return false
-	}
-	for i := range t.Dims {
-		if t.Dims[i] != o.Dims[i] {
-			return false
-		}
-	}
-	return true
+	return t.DType == o.DType && t.Layout == o.Layout && slices.Equal(t.Dims, o.Dims)
 }
 
 // SameShape reports whether two types have the same dimensions.

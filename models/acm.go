@@ -71,11 +71,7 @@ func (l *acmLayer) run(b *ir.Builder, g *ir.Value, norm []*ir.Value, x *ir.Value
 	var y *ir.Value
 	for c := range channels {
 		part := b.Mul(h[c], b.One("columns", ir.Attrs{"from": c, "width": 1}, alpha))
-		if y == nil {
-			y = part
-		} else {
-			y = b.Add(y, part)
-		}
+		y = b.Plus(y, part)
 	}
 	return y
 }

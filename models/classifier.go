@@ -40,11 +40,15 @@ func normalise(b *ir.Builder, o Options, x *ir.Value) *ir.Value {
 
 // classifier declares the parameters of a classifier.
 func classifier(m *ir.Module, a *Architecture, o Options) network {
-	return a.declare(m, shape{
+	return a.declare(m, o.classifierShape(), o)
+}
+
+func (o Options) classifierShape() shape {
+	return shape{
 		name: "classifier", group: "classifier", act: "relu",
 		in: o.Features + o.labelColumns(), hidden: o.Hidden, layers: o.Layers, out: o.Classes,
 		decay: o.WeightDecay, decayFirst: o.DecayFirst,
-	}, o)
+	}
 }
 
 // classifierPart makes a classifier, on a graph or nil, one that a program may replace.
@@ -108,12 +112,7 @@ func sampledLoss(b *ir.Builder, o Options, idx, answers *ir.Value, run func(samp
 		if idx != nil {
 			l = labelled(b, l, idx)
 		}
-		ce := crossEntropy(b, l, answers)
-		if xent == nil {
-			xent = ce
-		} else {
-			xent = b.Add(xent, ce)
-		}
+		xent = b.Plus(xent, crossEntropy(b, l, answers))
 		restore()
 	}
 	xent = b.Scale(xent, 1/float64(len(logits)))
@@ -150,18 +149,18 @@ func supervised(m *ir.Module, a *Architecture, o Options, n network) {
 // where the network asks for them. weights gives those of the edges.
 func supervisedLoss(b *ir.Builder, a *Architecture, o Options, n network, g *ir.Value, weights func() *ir.Value, x, idx, answers *ir.Value) {
 	b.Func.Attrs["differentiate"] = "loss"
+	var ramp *ir.Value
+	if a.samples {
+		ramp = b.DynamicArg("ramp", ir.Scalar())
+	}
+	w := weights()
+	x = o.prepare(b, n, x)
+	shown, answers := o.reveal(b, idx, answers)
 	if !a.samples {
-		w := weights()
-		x = o.prepare(b, n, x)
-		shown, answers := o.reveal(b, idx, answers)
 		logits := o.learn(b, n, g, w, x, shown, "classifier")
 		b.Return("loss", crossEntropy(b, labelled(b, logits, idx), answers))
 		return
 	}
-	ramp := b.DynamicArg("ramp", ir.Scalar())
-	w := weights()
-	x = o.prepare(b, n, x)
-	shown, answers := o.reveal(b, idx, answers)
 	xent, consistency := sampledLoss(b, o, idx, answers, func(sample string) *ir.Value {
 		return o.learn(b, n, g, w, x, shown, sample)
 	})

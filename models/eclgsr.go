@@ -375,7 +375,7 @@ const rowsOf = "rows_of_"
 // EncodeByItself puts EncodeJudging in the place of @encode, to be exported: of the rows it
 // keeps those of a similarity, "features" or "evidence"; of others none.
 func EncodeByItself(m *ir.Module, similarity string) {
-	m.Funcs = slices.DeleteFunc(m.Funcs, func(f *ir.Func) bool { return f.Name == "encode" })
+	m.RemoveFunc("encode")
 	encode := m.Func(EncodeJudging)
 	encode.Name = "encode"
 	encode.Results = slices.DeleteFunc(encode.Results, func(r ir.Result) bool {

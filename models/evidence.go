@@ -226,11 +226,7 @@ func (e *evidence) weight(b *ir.Builder, round int, sources map[string]*ir.Value
 // there are none.
 func (e *evidence) more(b *ir.Builder, asItIs map[string]*ir.Value) (sum *ir.Value) {
 	for i, r := range e.disguised {
-		if x := falseRate(b, r.logit(b, asItIs), e.disguisedShares[i]); sum == nil {
-			sum = x
-		} else {
-			sum = b.Add(sum, x)
-		}
+		sum = b.Plus(sum, falseRate(b, r.logit(b, asItIs), e.disguisedShares[i]))
 	}
 	return sum
 }

@@ -202,26 +202,19 @@ func (j *judged) dot(k, p, l, q int) *ir.Value {
 	}
 	for _, x := range j.without(k, p) {
 		for _, y := range j.without(l, q) {
-			sum = j.plus(sum, j.times(x.c, j.times(y.c, j.product(x, y))))
+			sum = j.Plus(sum, j.times(x.c, j.times(y.c, j.product(x, y))))
 		}
 	}
 	j.dots[[4]int{k, p, l, q}] = sum
 	return sum
 }
 
-// times and plus take nil for 1 and for 0.
+// times takes nil for 1.
 func (j *judged) times(c, x *ir.Value) *ir.Value {
 	if c == nil {
 		return x
 	}
 	return j.Mul(c, x)
-}
-
-func (j *judged) plus(x, y *ir.Value) *ir.Value {
-	if x == nil {
-		return y
-	}
-	return j.Add(x, y)
 }
 
 func (j *judged) atLeast(x *ir.Value, least float64) *ir.Value {
@@ -253,7 +246,7 @@ func (j *judged) sources(names ...string) map[string]*ir.Value {
 		for k := range x {
 			for l := range y {
 				if x[k] != nil && y[l] != nil {
-					sum = j.plus(sum, j.times(x[k][p], j.times(y[l][q], j.dot(k, p, l, q))))
+					sum = j.Plus(sum, j.times(x[k][p], j.times(y[l][q], j.dot(k, p, l, q))))
 				}
 			}
 		}
@@ -272,7 +265,7 @@ func (j *judged) sources(names ...string) map[string]*ir.Value {
 			var uncancelled *ir.Value
 			for k, c := range x {
 				if c != nil {
-					uncancelled = j.plus(uncancelled, j.times(c[node], j.times(c[node], j.end(j.own[k][k], node))))
+					uncancelled = j.Plus(uncancelled, j.times(c[node], j.times(c[node], j.end(j.own[k][k], node))))
 				}
 			}
 			least := j.atLeast(j.Scale(uncancelled, leastLength*leastLength), 1e-4)

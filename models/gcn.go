@@ -36,6 +36,17 @@ func (n *stack) run(b *ir.Builder, g, w, x *ir.Value, drop *dropouts) *ir.Value 
 	return x
 }
 
+// over runs the layers with a the values of entries, and self those of nodes themselves.
+func (n *stack) over(b *ir.Builder, g, a, self, x *ir.Value, drop *dropouts) *ir.Value {
+	for i, weight := range n.weights {
+		x = b.Add(b.One("spmm", nil, g, a, self, b.MatMul(drop.apply(b, i, x), weight)), n.biases[i])
+		if i+1 < len(n.weights) {
+			x = b.One(n.act, nil, x)
+		}
+	}
+	return x
+}
+
 // activation is the attribute act of a layer; the last one has none.
 func (n *stack) activation(layer int) ir.Attrs {
 	if layer+1 == len(n.weights) {

@@ -1,10 +1,6 @@
 package models
 
-import (
-	"slices"
-
-	"github.com/gsrc-dev/gsrc/ir"
-)
+import "github.com/gsrc-dev/gsrc/ir"
 
 // gen builds GEN (Wang et al. 2021), which estimates the graph that several observations of it
 // come from: the data's graph, and those of each node's nearest by the features, by the hidden
@@ -55,7 +51,7 @@ func WithoutEstimate(m *ir.Module) *ir.Module {
 		return m
 	}
 	m = m.Clone()
-	m.Funcs = slices.DeleteFunc(m.Funcs, func(f *ir.Func) bool { return f.Name == "encode" })
+	m.RemoveFunc("encode")
 	return m
 }
 

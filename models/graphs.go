@@ -148,15 +148,3 @@ func (n *graphNet) classify(m *ir.Module, graph ir.Type) {
 	batch := b.DynamicArg("batch", membership)
 	returnPrediction(b, n.run(b, g, w, batch, x, nil))
 }
-
-// GraphClassifiers lists the values of the option classifier that classify whole
-// graphs.
-func GraphClassifiers() []string {
-	var names []string
-	for i := range Architectures {
-		if a := &Architectures[i]; a.layer != nil {
-			names = append(names, a.Name)
-		}
-	}
-	return names
-}

@@ -38,9 +38,7 @@ func idgl(o Options) *ir.Module {
 		t.turn(nil)
 		last = b.Add(last, b.Mul(t.active, b.Sub(t.s, last)))
 	}
-	b.Return("probability", b.Scale(b.Add(old, b.One("minimum", nil, last, b.Const(idglMost))), 0.5))
-	b.Return("lo", b.Const(0)) // no cosine is normalised with the bounds of others
-	b.Return("hi", b.Const(1))
+	returnProbability(b, b.Scale(b.Add(old, b.One("minimum", nil, last, b.Const(idglMost))), 0.5))
 
 	e.joint(m)
 
@@ -140,12 +138,7 @@ func (e *idglModel) similar(b *ir.Builder, c, x *ir.Value, metric int) *ir.Value
 	for h := range e.IDGL.Heads {
 		weights := b.One("squeeze", nil, b.One("columns", ir.Attrs{"from": h, "width": 1}, e.metrics[metric]))
 		z := b.One("l2_normalize", nil, b.Mul(x, weights))
-		cos := b.One("sddmm", nil, c, z, z)
-		if s == nil {
-			s = cos
-		} else {
-			s = b.Add(s, cos)
-		}
+		s = b.Plus(s, b.One("sddmm", nil, c, z, z))
 	}
 	s = b.Scale(s, 1/float64(e.IDGL.Heads))
 	return b.Mul(s, b.One("greater", nil, b.Stop(s), b.Const(e.IDGL.Epsilon)))

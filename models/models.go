@@ -457,44 +457,36 @@ func (m *Model) Program(o Options, graphs bool) (prog *ir.Module, err error) {
 	case m.Name == "ecl-gsr" && o.Encoder.Kind == "gat":
 		return nil, errors.New("a gat encoder has no place for weights of edges: its attention weighs them; " + ignoring + "an encoder that counts them (model.encoder.kind): gcn, sage, gin or acm")
 	}
-	if m.Name == "gen" && o.Classifier != "gcn" {
-		return nil, &RangeError{Option: "classifier", Want: "gcn for gen, which reads its hidden layer"}
+	own := slices.Contains([]string{"gen", "prognn", "idgl", "lds"}, m.Name) // classifier
+	wantGCN := "gcn for " + m.Name
+	if m.Name == "gen" {
+		wantGCN += ", which reads its hidden layer"
 	}
-	own := slices.Contains([]string{"prognn", "idgl", "lds"}, m.Name) // classifier
-	if own && o.Classifier != "gcn" {
-		return nil, &RangeError{Option: "classifier", Want: "gcn for " + m.Name}
-	}
-	if m.Name == "idgl" && o.Layers < 2 {
-		return nil, &RangeError{Option: "layers", Want: "at least 2 for idgl, which compares the hidden layer"}
-	}
-	if (own || m.Name == "gen") && o.KnownLabels > 0 {
-		return nil, &RangeError{Option: "known_labels", Want: "0 for " + m.Name}
-	}
-	if m.Name == "ecl-gsr" && o.Encoder.Kind == EncoderDiagonal {
-		return nil, &RangeError{Option: "encoder.kind", Want: "one of " + strings.Join(Encoders(), ", ") + " for " + m.Name}
-	}
-	if m.Name != "sublime" && o.Encoder.Kind == EncoderFGP {
-		return nil, &RangeError{Option: "encoder.kind", Want: "another than fgp for " + m.Name}
-	}
-	if cut := o.Encoder.Cut > 0; cut && (m.Name != "ecl-gsr" || o.Edges.Judge == JudgeEmbedding && !o.EdgeWeights) {
-		return nil, &RangeError{Option: "encoder.cut", Want: "0 but for ecl-gsr with edges that count more or less: by model.edges.judge=evidence, or by their weights"}
-	} else if cut && !slices.Contains([]string{"gcn", "sage", "gin", "acm"}, o.Encoder.Kind) {
-		return nil, &RangeError{Option: "encoder.cut", Want: "0 for an encoder " + o.Encoder.Kind + ", which reads no weights of edges"}
-	}
-	if m.Refines && m.Name != "ecl-gsr" && o.Edges.Judge != JudgeEmbedding {
-		return nil, &RangeError{Option: "edges.judge", Want: "embedding for " + m.Name + ", which judges edges in its own way"}
-	}
-	switch s := o.Smooth; {
-	case m.Name == "stable" && o.KnownLabels > 0:
-		return nil, &RangeError{Option: "known_labels", Want: "0 for stable, whose classifier reads representations that were learned without labels"}
-	case graphs && s.Alpha > 0:
-		return nil, &RangeError{Option: "smooth.alpha", Want: "0 where whole graphs are classified, which have no neighbours"}
-	case graphs && o.KnownLabels > 0:
-		return nil, &RangeError{Option: "known_labels", Want: "0 where whole graphs are classified, which have no neighbours"}
-	case o.KnownLabels > 0 && !m.readsGraph(o):
-		return nil, &RangeError{Option: "known_labels", Want: "0 for " + m.Name + ", which does not read the graph: a node's neighbours could not tell it their labels"}
-	case graphs && s.Correct > 0:
-		return nil, &RangeError{Option: "smooth.correct", Want: "0 where whole graphs are classified, which have no neighbours"}
+	cut, wholes := o.Encoder.Cut > 0, "0 where whole graphs are classified, which have no neighbours"
+	for _, refused := range []struct {
+		where        bool
+		option, want string
+	}{
+		{own && o.Classifier != "gcn", "classifier", wantGCN},
+		{m.Name == "idgl" && o.Layers < 2, "layers", "at least 2 for idgl, which compares the hidden layer"},
+		{own && o.KnownLabels > 0, "known_labels", "0 for " + m.Name},
+		{m.Name == "ecl-gsr" && o.Encoder.Kind == EncoderDiagonal, "encoder.kind", "one of " + strings.Join(Encoders(), ", ") + " for " + m.Name},
+		{m.Name != "sublime" && o.Encoder.Kind == EncoderFGP, "encoder.kind", "another than fgp for " + m.Name},
+		{cut && (m.Name != "ecl-gsr" || o.Edges.Judge == JudgeEmbedding && !o.EdgeWeights), "encoder.cut",
+			"0 but for ecl-gsr with edges that count more or less: by model.edges.judge=evidence, or by their weights"},
+		{cut && !slices.Contains([]string{"gcn", "sage", "gin", "acm"}, o.Encoder.Kind), "encoder.cut",
+			"0 for an encoder " + o.Encoder.Kind + ", which reads no weights of edges"},
+		{m.Refines && m.Name != "ecl-gsr" && o.Edges.Judge != JudgeEmbedding, "edges.judge", "embedding for " + m.Name + ", which judges edges in its own way"},
+		{m.Name == "stable" && o.KnownLabels > 0, "known_labels", "0 for stable, whose classifier reads representations that were learned without labels"},
+		{graphs && o.Smooth.Alpha > 0, "smooth.alpha", wholes},
+		{graphs && o.KnownLabels > 0, "known_labels", wholes},
+		{o.KnownLabels > 0 && !m.readsGraph(o), "known_labels",
+			"0 for " + m.Name + ", which does not read the graph: a node's neighbours could not tell it their labels"},
+		{graphs && o.Smooth.Correct > 0, "smooth.correct", wholes},
+	} {
+		if refused.where {
+			return nil, &RangeError{Option: refused.option, Want: refused.want}
+		}
 	}
 	defer func() {
 		if p := recover(); p != nil {

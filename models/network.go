@@ -96,19 +96,20 @@ func graphOf(o Options, graph *ir.Type) *ir.Type {
 }
 
 // Classifiers lists the values of the option classifier.
-func Classifiers() []string {
-	var names []string
-	for _, a := range Architectures {
-		names = append(names, a.Name)
-	}
-	return names
-}
+func Classifiers() []string { return architecturesThat(func(*Architecture) bool { return true }) }
 
 // Encoders lists the values of the option encoder.kind.
-func Encoders() []string {
-	var names []string
-	for _, a := range Architectures {
-		if a.encoder {
+func Encoders() []string { return architecturesThat(func(a *Architecture) bool { return a.encoder }) }
+
+// GraphClassifiers lists the values of the option classifier that classify whole
+// graphs.
+func GraphClassifiers() []string {
+	return architecturesThat(func(a *Architecture) bool { return a.layer != nil })
+}
+
+func architecturesThat(have func(*Architecture) bool) (names []string) {
+	for i := range Architectures {
+		if a := &Architectures[i]; have(a) {
 			names = append(names, a.Name)
 		}
 	}

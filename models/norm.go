@@ -63,9 +63,9 @@ func (s *statistics) add(param, value *ir.Value) {
 // returnMeans returns the mean over the samples of each, as what moves its parameter.
 func (s *statistics) returnMeans(b *ir.Builder) {
 	for i, p := range s.params {
-		mean := s.values[i][0]
-		for _, v := range s.values[i][1:] {
-			mean = b.Add(mean, v)
+		var mean *ir.Value
+		for _, v := range s.values[i] {
+			mean = b.Plus(mean, v)
 		}
 		if n := len(s.values[i]); n > 1 {
 			mean = b.Scale(mean, 1/float64(n))

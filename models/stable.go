@@ -19,7 +19,8 @@ func stable(o Options) *ir.Module {
 		offset:   m.AddParam("discriminator.bias", ir.T(ir.F32, ir.D(1)), "zeros", 0, "encoder"),
 	}
 	if o.Classes > 0 {
-		s := shape{name: "classifier", group: "classifier", act: "relu", in: hidden, hidden: o.Hidden, layers: o.Layers, out: o.Classes, decay: o.WeightDecay, decayFirst: o.DecayFirst}
+		s := o.classifierShape()
+		s.in = hidden
 		e.classifier = declareStack(m, s, false)
 	}
 
@@ -141,12 +142,5 @@ func (e *stableModel) run(b *ir.Builder, g, w, h *ir.Value, drop *dropouts) *ir.
 		total = b.Add(b.One("edge_sum", in, g, from), own)
 	}
 	from, own = b.Div(from, b.One("edge_gather", in, g, total)), b.Div(own, total)
-	for i, weight := range e.classifier.weights {
-		product := b.MatMul(drop.apply(b, i, h), weight)
-		h = b.Add(b.One("spmm", nil, g, from, own, product), e.classifier.biases[i])
-		if i+1 < len(e.classifier.weights) {
-			h = b.One(e.classifier.act, nil, h)
-		}
-	}
-	return h
+	return e.classifier.over(b, g, from, own, h, drop)
 }

@@ -61,8 +61,7 @@ func sublime(o Options) *ir.Module {
 	arch := architecture(o.Classifier)
 	var classifies network
 	if o.Classifier == "gcn" {
-		s := shape{name: "classifier", group: "classifier", act: "relu", in: o.Features + o.labelColumns(), hidden: o.Hidden, layers: o.Layers, out: o.Classes, decay: o.WeightDecay, decayFirst: o.DecayFirst}
-		classifies = &droppingGCN{declareStack(m, s, false), o.SUBLIME.DropEdges}
+		classifies = &droppingGCN{declareStack(m, o.classifierShape(), false), o.SUBLIME.DropEdges}
 	} else {
 		classifies = classifier(m, arch, o)
 	}
@@ -184,13 +183,7 @@ func (n *droppingGCN) propagate(b *ir.Builder, g, a, self, x *ir.Value, drop *dr
 		}
 		a, self = entries(a, ".edges"), entries(self, ".self")
 	}
-	for i, weight := range n.weights {
-		x = b.Add(b.One("spmm", nil, g, a, self, b.MatMul(drop.apply(b, i, x), weight)), n.biases[i])
-		if i+1 < len(n.weights) {
-			x = b.One(n.act, nil, x)
-		}
-	}
-	return x
+	return n.over(b, g, a, self, x, drop)
 }
 
 // symmetric is propagate on a symmetric graph, whose entries are dropped in both directions.

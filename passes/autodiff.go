@@ -33,28 +33,16 @@ func autodiff(m *ir.Module, _ DataInfo) error {
 	return nil
 }
 
-func resolveGrads(m *ir.Module, f *ir.Func) error {
-	b := ir.NewBuilder(m, f)
-	for pos := 0; ; {
-		next := slices.IndexFunc(f.Body[pos:], func(op *ir.Op) bool { return op.Name() == "grad" })
-		if next < 0 {
+func resolveGrads(m *ir.Module, f *ir.Func) (err error) {
+	rewrite(m, f, func(b *ir.Builder, op *ir.Op) []*ir.Value {
+		if op.Name() != "grad" || err != nil {
 			return nil
 		}
-		pos += next
-		op := f.Body[pos]
-		b.At(pos)
-		grads, err := gradients(b, op.Operands[0], op.Operands[1:])
-		if err != nil {
-			return err
-		}
-		with := map[*ir.Value]*ir.Value{}
-		for i, r := range op.Results {
-			with[r] = grads[i]
-		}
-		pos = b.Pos()
-		f.Body = slices.Delete(f.Body, pos, pos+1)
-		f.ReplaceFrom(pos, with)
-	}
+		var grads []*ir.Value
+		grads, err = gradients(b, op.Operands[0], op.Operands[1:])
+		return grads
+	})
+	return err
 }
 
 func appendParamGrads(m *ir.Module, f *ir.Func) error {

@@ -62,25 +62,22 @@ func Cut(m *ir.Module, name string) (*Parts, error) {
 	if err := c.plan(); err != nil {
 		return nil, err
 	}
-	p := &Parts{Module: m.Clone(), Results: map[string]string{}}
-	whole := p.Module.Func(name)
-	for _, r := range whole.Results {
+	p := &Parts{Module: m, Results: map[string]string{}}
+	for _, r := range f.Results {
 		p.Results[r.Name] = r.Value.Name
 	}
-	c.f = whole
-	c.translate(f)
-	p.Module.Funcs = nil
+	m.Funcs = nil
 	for level := range c.last + 1 {
 		for _, all := range []bool{true, false} {
-			if part := c.part(p.Module, level, all); len(part.Gives) > 0 {
+			if part := c.part(m, level, all); len(part.Gives) > 0 {
 				p.List = append(p.List, part)
 			}
 		}
 	}
-	if err := scheduleOps(p.Module, DataInfo{}); err != nil {
+	if err := scheduleOps(m, DataInfo{}); err != nil {
 		return nil, err
 	}
-	if err := ir.Verify(p.Module); err != nil {
+	if err := ir.Verify(m); err != nil {
 		return nil, fmt.Errorf("@%s, cut: %w", name, err)
 	}
 	return p, nil
@@ -237,27 +234,6 @@ func (c *cutter) again(v *ir.Value) bool {
 // rows reports whether a value has a row for each node or entry.
 func (c *cutter) rows(v *ir.Value) bool {
 	return !v.Type.IsGraph() && v.Type.Rank() > 0 && c.counts(v.Type.Dims[0])
-}
-
-// translate makes what was planned for a function that of its copy.
-func (c *cutter) translate(from *ir.Func) {
-	to := map[*ir.Value]*ir.Value{}
-	for i, a := range from.Args {
-		to[a] = c.f.Args[i]
-	}
-	for i, op := range from.Body {
-		for k, r := range op.Results {
-			to[r] = c.f.Body[i].Results[k]
-		}
-	}
-	level, free, ofAll, given := map[*ir.Value]int{}, map[*ir.Value]bool{}, map[*ir.Value]bool{}, map[*ir.Value]bool{}
-	for was, now := range to {
-		level[now], free[now], ofAll[now], given[now] = c.level[was], c.free[was], c.ofAll[was], c.given[was]
-	}
-	c.level, c.free, c.ofAll, c.given = level, free, ofAll, given
-	if c.graph != nil {
-		c.graph = to[c.graph]
-	}
 }
 
 // part builds the function of a level, or that which reads all rows before it.

@@ -2,6 +2,7 @@ package passes
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/ir"
@@ -264,16 +265,12 @@ func (c *chain) build(b *ir.Builder) *ir.Value {
 			results[op.Result()] = arg(op.Operands[0])
 			continue
 		}
-		s := ir.ExprStep{Def: op.Def}
+		s := ir.ExprStep{Def: op.Def, Attr: op.Number()}
 		for _, v := range op.Operands {
 			s.Args = append(s.Args, arg(v))
 		}
-		for _, spec := range op.Def.Attrs {
-			if spec.Name == "stream" {
-				stream = op.Str("stream")
-			} else {
-				s.Attr = op.Float(spec.Name)
-			}
+		if op.Def.Random {
+			stream = op.Str("stream")
 		}
 		results[op.Result()] = ir.ExprArg{Kind: ir.ExprResult, Index: len(e.Steps)}
 		e.Steps = append(e.Steps, s)
@@ -291,9 +288,7 @@ func (c *chain) build(b *ir.Builder) *ir.Value {
 	if c.product == nil {
 		return b.OneTyped("fused_elementwise", attrs, t, x...)
 	}
-	for k, v := range c.product.Attrs {
-		attrs[k] = v
-	}
+	maps.Copy(attrs, c.product.Attrs)
 	operands := append(slices.Clone(c.product.Operands), sum)
 	return b.OneTyped(c.product.Name()+"_fused", attrs, t, append(operands, x...)...)
 }

@@ -98,16 +98,11 @@ func lowerGAT(b *ir.Builder, op *ir.Op, _ DataInfo) []*ir.Value {
 	y := b.One("spmm", nil, g, drop(attention[0], ".edges"), drop(attention[1], ".self"), h)
 	if n, _ := y.Type.Dims[1].Size(); op.Str("combine") == "mean" && heads > 1 {
 		width := n / heads
-		all := y
+		var sum *ir.Value
 		for i := range heads {
-			part := b.One("columns", ir.Attrs{"from": i * width, "width": width}, all)
-			if i == 0 {
-				y = part
-			} else {
-				y = b.Add(y, part)
-			}
+			sum = b.Plus(sum, b.One("columns", ir.Attrs{"from": i * width, "width": width}, y))
 		}
-		y = b.Scale(y, 1/float64(heads))
+		y = b.Scale(sum, 1/float64(heads))
 	}
 	return one(biasAct(b, op, y, bias))
 }

@@ -216,11 +216,7 @@ func lowerConsistency(b *ir.Builder, op *ir.Op) []*ir.Value {
 	for _, logits := range op.Operands {
 		p := b.One("softmax", nil, logits)
 		ps = append(ps, p)
-		if mean == nil {
-			mean = p
-		} else {
-			mean = b.Add(mean, p)
-		}
+		mean = b.Plus(mean, p)
 	}
 	k := float64(len(ps))
 	mean = b.Scale(b.Stop(mean), 1/k)
@@ -235,11 +231,7 @@ func lowerConsistency(b *ir.Builder, op *ir.Op) []*ir.Value {
 		if sure != nil {
 			d = b.Mul(d, sure)
 		}
-		if m := b.Mean(d); loss == nil {
-			loss = m
-		} else {
-			loss = b.Add(loss, m)
-		}
+		loss = b.Plus(loss, b.Mean(d))
 	}
 	return one(b.Scale(loss, 1/k))
 }

@@ -28,8 +28,8 @@ func projectNoise(m *ir.Module, info DataInfo) error {
 			p.rewrite(m)
 			reason = fmt.Sprintf("noise of %d columns is drawn in %s", p.columns(), p.w.Type.Dims[1])
 		}
-		if info.Remark != nil && len(p.noisy) > 0 {
-			info.Remark("project-noise", "@"+f.Name+": "+reason)
+		if len(p.noisy) > 0 {
+			info.say("project-noise", f, reason)
 		}
 	}
 	return nil
@@ -241,29 +241,25 @@ func mix(b *ir.Builder, op *ir.Op, kept map[*ir.Value]rowSpace) rowSpace {
 		}
 		return b.One(op.Name(), nil, x, y)
 	}
+	each := func(v *ir.Value, f func(*ir.Value) *ir.Value) rowSpace {
+		s := get(v)
+		if s.x != nil {
+			s.x = f(s.x)
+		}
+		if s.y != nil {
+			s.y = f(s.y)
+		}
+		return s
+	}
 	switch op.Name() {
 	case "neg":
-		s := get(op.Operands[0])
-		neg := func(v *ir.Value) *ir.Value {
-			if v == nil {
-				return nil
-			}
-			return b.One("neg", nil, v)
-		}
-		return rowSpace{neg(s.x), neg(s.y)}
+		return each(op.Operands[0], func(v *ir.Value) *ir.Value { return b.One("neg", nil, v) })
 	case "mul":
 		v, scale := op.Operands[0], op.Operands[1]
 		if _, ok := kept[v]; !ok {
 			v, scale = scale, v
 		}
-		s := get(v)
-		times := func(v *ir.Value) *ir.Value {
-			if v == nil {
-				return nil
-			}
-			return b.Mul(v, scale)
-		}
-		return rowSpace{times(s.x), times(s.y)}
+		return each(v, func(v *ir.Value) *ir.Value { return b.Mul(v, scale) })
 	}
 	s, t := get(op.Operands[0]), get(op.Operands[1])
 	return rowSpace{apply(s.x, t.x), apply(s.y, t.y)}

@@ -2,6 +2,7 @@ package passes
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/ir"
@@ -37,8 +38,8 @@ func reassociate(m *ir.Module, info DataInfo) error {
 			pruneBody(f)
 		}
 		split := splitConcats(m, f, info)
-		if merged+split > 0 && info.Remark != nil {
-			info.Remark("reassociate", fmt.Sprintf("@%s: %d terms of sums merged into others, %d products with sparse features beside dense ones split", f.Name, merged, split))
+		if merged+split > 0 {
+			info.say("reassociate", f, fmt.Sprintf("%d terms of sums merged into others, %d products with sparse features beside dense ones split", merged, split))
 		}
 	}
 	return nil
@@ -126,23 +127,11 @@ func mergeSum(b *ir.Builder, root *ir.Op, uses map[*ir.Value]int, info DataInfo)
 // alikeBut reports whether two operations are the same but for operand at, of
 // one type.
 func alikeBut(x, y *ir.Op, at int) bool {
-	if y == nil || x.Def != y.Def || !x.Operands[at].Type.Equal(y.Operands[at].Type) || !sameAttrs(x.Attrs, y.Attrs) {
+	if y == nil || x.Def != y.Def || !x.Operands[at].Type.Equal(y.Operands[at].Type) || !maps.Equal(x.Attrs, y.Attrs) {
 		return false
 	}
 	for i := range x.Operands {
 		if i != at && x.Operands[i] != y.Operands[i] {
-			return false
-		}
-	}
-	return true
-}
-
-func sameAttrs(x, y ir.Attrs) bool {
-	if len(x) != len(y) {
-		return false
-	}
-	for k, v := range x {
-		if y[k] != v {
 			return false
 		}
 	}

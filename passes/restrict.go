@@ -29,16 +29,14 @@ func restrict(m *ir.Module, info DataInfo) error {
 		for _, idx := range indices(f) {
 			r := &restriction{m: m, f: f, idx: idx, info: info}
 			if !r.plan() {
-				if n := r.attentive(); n > 0 && info.Remark != nil {
-					info.Remark("restrict", fmt.Sprintf("@%s: %d aggregations compute all rows, though %%%s reads some: their weights are trained", f.Name, n, idx.Name))
+				if n := r.attentive(); n > 0 {
+					info.say("restrict", f, fmt.Sprintf("%d aggregations compute all rows, though %%%s reads some: their weights are trained", n, idx.Name))
 				}
 				continue
 			}
 			r.rewrite()
 			pruneBody(f)
-			if info.Remark != nil {
-				info.Remark("restrict", fmt.Sprintf("@%s: %d aggregations compute only the rows that reach %%%s%s", f.Name, r.layers, idx.Name, r.estimate()))
-			}
+			info.say("restrict", f, fmt.Sprintf("%d aggregations compute only the rows that reach %%%s%s", r.layers, idx.Name, r.estimate()))
 		}
 	}
 	return nil

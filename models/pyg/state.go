@@ -17,6 +17,9 @@ var suffixes = []string{
 	"att_src", "att_dst", "att_edge", "att", "running_mean", "running_var", "num_batches_tracked", "weight", "bias",
 }
 
+// kinds lists those of layers.
+const kinds = GCN + ", " + GAT + ", " + SAGE + ", " + Linear + " and " + BatchNorm
+
 // layerGroup is the tensors of one layer by what stands behind its name.
 type layerGroup struct {
 	name    string
@@ -47,7 +50,7 @@ func group(tensors []Tensor) ([]layerGroup, error) {
 	}
 	if len(unknown) > 0 {
 		slices.Sort(unknown)
-		return nil, fmt.Errorf("no layer that gsrc knows has the tensors %s; it reads %s, %s, %s, %s and %s", quoted(unknown), GCN, GAT, SAGE, Linear, BatchNorm)
+		return nil, fmt.Errorf("no layer that gsrc knows has the tensors %s; it reads %s", quoted(unknown), kinds)
 	}
 	if len(groups) == 0 {
 		return nil, fmt.Errorf("there are no tensors")
@@ -63,9 +66,7 @@ func group(tensors []Tensor) ([]layerGroup, error) {
 // that is itself called lin is distinguished from that of a GCNConv by its neighbours.
 func split(tensor string, names map[string]bool) (layer, suffix string) {
 	for _, s := range suffixes {
-		switch {
-		case tensor == s || strings.HasSuffix(tensor, "."+s):
-		default:
+		if tensor != s && !strings.HasSuffix(tensor, "."+s) {
 			continue
 		}
 		layer = strings.TrimSuffix(strings.TrimSuffix(tensor, s), ".")
@@ -103,16 +104,9 @@ func (g *layerGroup) layer() (Layer, error) {
 	case has("att_src"):
 		err = g.attention(&l)
 	case has("lin_l.weight"):
-		l.Kind, l.Root, l.Aggregate, l.Bias = SAGE, has("lin_r.weight"), "mean", has("lin_l.bias")
-		err = g.expect(l.Kind, []string{"lin_l.weight"}, []string{"lin_l.bias", "lin_r.weight"})
-		if err == nil {
-			l.Out, l.In, err = g.matrix("lin_l.weight")
-		}
-		if err == nil && l.Root {
+		l.Kind, l.Root, l.Aggregate = SAGE, has("lin_r.weight"), "mean"
+		if err = g.affine(&l, "lin_l.weight", "lin_l.bias", "lin_r.weight"); err == nil && l.Root {
 			err = g.shape("lin_r.weight", l.Out, l.In)
-		}
-		if err == nil && l.Bias {
-			err = g.shape("lin_l.bias", l.Out)
 		}
 	case has("running_mean"):
 		l.Kind, l.Eps = BatchNorm, 1e-5
@@ -130,25 +124,28 @@ func (g *layerGroup) layer() (Layer, error) {
 			err = fmt.Errorf("%s has one of weight and bias, and a BatchNorm has both or neither", g.name)
 		}
 	case has("lin.weight"):
-		l.Kind, l.Normalize, l.SelfLoops, l.Bias = GCN, true, true, has("bias")
-		if err = g.expect(l.Kind, []string{"lin.weight"}, []string{"bias"}); err != nil {
-			break
-		}
-		if l.Out, l.In, err = g.matrix("lin.weight"); err == nil && l.Bias {
-			err = g.shape("bias", l.Out)
-		}
+		l.Kind, l.Normalize, l.SelfLoops = GCN, true, true
+		err = g.affine(&l, "lin.weight", "bias")
 	case has("weight") && len(g.tensors["weight"].Shape) == 2:
-		l.Kind, l.Bias = Linear, has("bias")
-		if err = g.expect(l.Kind, []string{"weight"}, []string{"bias"}); err != nil {
-			break
-		}
-		if l.Out, l.In, err = g.matrix("weight"); err == nil && l.Bias {
-			err = g.shape("bias", l.Out)
-		}
+		l.Kind = Linear
+		err = g.affine(&l, "weight", "bias")
 	default:
-		err = fmt.Errorf("the tensors %s make no layer that gsrc knows; it reads %s, %s, %s, %s and %s", quoted(g.full()), GCN, GAT, SAGE, Linear, BatchNorm)
+		err = fmt.Errorf("the tensors %s make no layer that gsrc knows; it reads %s", quoted(g.full()), kinds)
 	}
 	return l, err
+}
+
+// affine reads a weight and the bias that may be beside it; others may be there too.
+func (g *layerGroup) affine(l *Layer, weight, bias string, others ...string) error {
+	l.Bias = g.tensors[bias] != nil
+	err := g.expect(l.Kind, []string{weight}, append(others, bias))
+	if err == nil {
+		l.Out, l.In, err = g.matrix(weight)
+	}
+	if err == nil && l.Bias {
+		err = g.shape(bias, l.Out)
+	}
+	return err
 }
 
 // attention reads a GATConv.
@@ -211,7 +208,7 @@ func (g *layerGroup) unsupported() error {
 		{"lin_r.bias", "no layer that gsrc knows, such as a TransformerConv or a GATv2Conv"},
 	} {
 		if g.tensors[x.tensor] != nil {
-			return fmt.Errorf("%s is %s by its tensor %s.%s, which is not supported; gsrc reads %s, %s, %s, %s and %s", g.name, x.what, g.name, x.tensor, GCN, GAT, SAGE, Linear, BatchNorm)
+			return fmt.Errorf("%s is %s by its tensor %s.%s, which is not supported; gsrc reads %s", g.name, x.what, g.name, x.tensor, kinds)
 		}
 	}
 	if g.tensors["lin_l.weight"] != nil && g.tensors["lin.weight"] != nil {

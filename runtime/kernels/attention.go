@@ -264,7 +264,7 @@ func (p *Pool) GroupSum(dst, x []float32, rows, cols, groups int) {
 	checkHeads("GroupSum", cols, groups)
 	need("GroupSum", "dst", len(dst), rows*groups)
 	need("GroupSum", "x", len(x), rows*cols)
-	p.runGroups(groupJob{dst: dst, x: x, rows: rows, groups: groups, width: cols / groups, per: rowsPerChunk(cols)})
+	p.runRange(rangeJob{kind: rangeGroupSum, dst: dst, a: x, cols: groups, width: cols / groups, n: rows, per: rowsPerChunk(cols)})
 }
 
 // GroupRepeat repeats each of the groups columns of x [rows, groups] times times:
@@ -272,31 +272,18 @@ func (p *Pool) GroupSum(dst, x []float32, rows, cols, groups int) {
 func (p *Pool) GroupRepeat(dst, x []float32, rows, groups, times int) {
 	need("GroupRepeat", "dst", len(dst), rows*groups*times)
 	need("GroupRepeat", "x", len(x), rows*groups)
-	p.runGroups(groupJob{repeat: true, dst: dst, x: x, rows: rows, groups: groups, width: times, per: rowsPerChunk(groups * times)})
+	p.runRange(rangeJob{kind: rangeGroupRepeat, dst: dst, a: x, cols: groups, width: times, n: rows, per: rowsPerChunk(groups * times)})
 }
 
-type groupJob struct {
-	repeat                   bool
-	dst, x                   []float32
-	rows, groups, width, per int
-}
-
-func (p *Pool) runGroups(job groupJob) {
-	j := &p.jobs.groups
-	*j = job
-	p.run(ceilDiv(job.rows, job.per), j)
-	*j = groupJob{}
-}
-
-func (j *groupJob) do(chunk, _ int) {
+func (j *rangeJob) groups(lo, hi int) {
 	w := j.width
-	for k := chunk * j.per * j.groups; k < min((chunk+1)*j.per, j.rows)*j.groups; k++ {
-		if j.repeat {
-			fill(j.dst[k*w:(k+1)*w], j.x[k])
+	for k := lo * j.cols; k < hi*j.cols; k++ {
+		if j.kind == rangeGroupRepeat {
+			fill(j.dst[k*w:(k+1)*w], j.a[k])
 			continue
 		}
 		var sum float32
-		for _, v := range j.x[k*w : (k+1)*w] {
+		for _, v := range j.a[k*w : (k+1)*w] {
 			sum += v
 		}
 		j.dst[k] = sum

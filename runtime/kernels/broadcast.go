@@ -3,32 +3,41 @@ package kernels
 // BroadcastTo writes x to every place of the [rows, cols] result that its mode
 // repeats it over.
 func (p *Pool) BroadcastTo(dst, x []float32, rows, cols int, mode BroadcastMode) {
-	p.runPair("BroadcastTo", broadcastJob{kind: broadcastOnly, dst: dst, a: x, b: x, modeA: mode, modeB: mode}, rows, cols)
+	p.runElem("BroadcastTo", &elemJob{kind: elemCopy, dst: dst, a: x, b: x, modeA: mode, modeB: mode}, rows, cols)
 }
 
-type broadcastKind int
+type elemKind int
 
 const (
-	broadcastOnly broadcastKind = iota
-	broadcastCompare
-	broadcastLogAddExp
-	broadcastLeakyGrad
+	elemCopy elemKind = iota // of a
+	elemFill                 // with s
+	elemUnary
+	elemScale   // s·a
+	elemInverse // 1/a
+	elemAxpby   // s·a + t·dst
+	elemBinary
+	elemCompare
+	elemLogAddExp
+	elemReluGrad
+	elemEluGrad
+	elemLeakyGrad
 )
 
-// broadcastJob computes each element of a result from those of two operands that are
-// broadcast: n rows, or elements, in chunks of per.
-type broadcastJob struct {
-	kind         broadcastKind
-	op           CompareOp
+// elemJob computes each element of a result from those of two operands that are
+// broadcast: n rows of cols elements, of which the last may be short, in chunks of per. Where
+// one operand is read b is a.
+type elemJob struct {
+	kind         elemKind
+	op           int // the UnaryOp, BinaryOp or CompareOp
 	dst, a, b    []float32
+	s, t         float32
 	room         []float32 // of the pool
 	cols, n, per int
-	scale        float32
 	modeA, modeB BroadcastMode
 }
 
-// runPair runs a kernel over a [rows, cols] result of two operands.
-func (p *Pool) runPair(name string, job broadcastJob, rows, cols int) {
+// runElem runs a kernel over a [rows, cols] result.
+func (p *Pool) runElem(name string, job *elemJob, rows, cols int) {
 	n := rows * cols
 	need(name, "dst", len(job.dst), n)
 	need(name, "a", len(job.a), job.modeA.size(rows, cols))
@@ -37,45 +46,67 @@ func (p *Pool) runPair(name string, job broadcastJob, rows, cols int) {
 		return
 	}
 	job.modeA, job.modeB = flatten(job.modeA, rows, cols), flatten(job.modeB, rows, cols)
-	if plain(job.modeA) && plain(job.modeB) {
-		// Both run along the result: one row, cut anywhere.
-		job.n, job.cols, job.per = n, 1, elemChunk
-		job.modeA, job.modeB = upright(job.modeA), upright(job.modeB)
+	job.dst = job.dst[:n]
+	if plain(job.modeA) && plain(job.modeB) { // both run along the result: it is cut anywhere
+		job.n, job.cols, job.per = ceilDiv(n, elemChunk), elemChunk, 1
 	} else {
 		job.n, job.cols, job.per = rows, cols, rowsPerChunk(cols)
 	}
-	p.runBroadcast(job)
+	job.room = p.room
+	j := &p.jobs.elem
+	*j = *job
+	p.run(ceilDiv(j.n, j.per), j)
+	*j = elemJob{}
 }
 
 func plain(m BroadcastMode) bool { return m == Full || m == Scalar }
 
-// upright is the mode of a plain operand in a result of one column.
-func upright(m BroadcastMode) BroadcastMode {
-	if m == Full {
-		return ColVector
-	}
-	return m
-}
-
-func (p *Pool) runBroadcast(job broadcastJob) {
-	j := &p.jobs.broadcast
-	*j = job
-	j.room = p.room
-	p.run(ceilDiv(j.n, j.per), j)
-	*j = broadcastJob{}
-}
-
-func (j *broadcastJob) do(c, worker int) {
-	lo, hi := c*j.per, min((c+1)*j.per, j.n)
-	if j.modeA == Full || j.modeA == RowVector || j.modeB == Full || j.modeB == RowVector {
-		j.pairRows(lo, hi, j.room[worker*roomStep:])
+func (j *elemJob) do(c, worker int) {
+	ra, sa := j.strides(j.modeA)
+	rb, sb := j.strides(j.modeB)
+	if j.kind == elemBinary {
+		j.binaryRows(c*j.per, min((c+1)*j.per, j.n), ra, rb, sa, sb)
 		return
 	}
-	j.pairColumn(lo, hi, j.room[worker*roomStep:])
+	for r := c * j.per; r < min((c+1)*j.per, j.n); r++ {
+		// Element i is computed from those at i·sa of a and i·sb of b.
+		dst, a, b := j.dst[r*j.cols:min((r+1)*j.cols, len(j.dst))], j.a[r*ra:], j.b[r*rb:]
+		n := len(dst)
+		switch j.kind {
+		case elemCopy:
+			if sa == 1 {
+				copy(dst, a)
+			} else {
+				fill(dst, a[0])
+			}
+		case elemFill:
+			fill(dst, j.s)
+		case elemUnary:
+			ks.unary[j.op](dst, a[:n], j.s)
+		case elemScale:
+			ks.vs[Mul](dst, a[:n], j.s)
+		case elemInverse:
+			ks.sv[Div](dst, 1, a[:n])
+		case elemAxpby:
+			ks.axpby(dst, a[:n], j.s, j.t)
+		case elemCompare:
+			compareTo(CompareOp(j.op), dst, a, b, sa, sb)
+		case elemLogAddExp:
+			for i := 0; i < n; i += roomPart {
+				logAddExps(dst[i:min(i+roomPart, n)], a[i*sa:], b[i*sb:], sa, sb, j.room[worker*roomStep:])
+			}
+		case elemReluGrad:
+			ks.reluGrad(dst, a[:n], b[:n])
+		case elemEluGrad:
+			ks.eluGrad(dst, a[:n], b[:n])
+		case elemLeakyGrad:
+			leakyGrad(dst, a, b, sa, sb, j.s)
+		}
+	}
 }
 
 // strides returns the steps of an operand from row to row and within a row.
-func (j *broadcastJob) strides(m BroadcastMode) (row, col int) {
+func (j *elemJob) strides(m BroadcastMode) (row, col int) {
 	switch m {
 	case Full:
 		return j.cols, 1
@@ -87,45 +118,22 @@ func (j *broadcastJob) strides(m BroadcastMode) (row, col int) {
 	return 0, 0
 }
 
-// pairRows handles rows lo ≤ r < hi where an operand varies within a row.
-func (j *broadcastJob) pairRows(lo, hi int, room []float32) {
-	ra, ca := j.strides(j.modeA)
-	rb, cb := j.strides(j.modeB)
+// binaryRows is do of a binary function.
+func (j *elemJob) binaryRows(lo, hi, ra, rb, sa, sb int) {
+	vv, vs, sv := ks.vv[j.op], ks.vs[j.op], ks.sv[j.op]
 	for r := lo; r < hi; r++ {
-		j.line(j.dst[r*j.cols:(r+1)*j.cols], j.a[r*ra:], j.b[r*rb:], ca, cb, room)
-	}
-}
-
-// pairColumn handles elements lo ≤ i < hi of every column where no operand
-// varies within a row.
-func (j *broadcastJob) pairColumn(lo, hi int, room []float32) {
-	ra, _ := j.strides(j.modeA)
-	rb, _ := j.strides(j.modeB)
-	if j.cols == 1 {
-		j.line(j.dst[lo:hi], j.a[lo*ra:], j.b[lo*rb:], ra, rb, room)
-		return
-	}
-	for r := lo; r < hi; r++ {
-		j.line(j.dst[r*j.cols:(r+1)*j.cols], j.a[r*ra:], j.b[r*rb:], 0, 0, room)
-	}
-}
-
-// line computes dst[i] from a[i·sa] and b[i·sb].
-func (j *broadcastJob) line(dst, a, b []float32, sa, sb int, room []float32) {
-	switch j.kind {
-	case broadcastOnly:
-		if sa == 1 {
-			copy(dst, a)
-			return
+		dst, a, b := j.dst[r*j.cols:min((r+1)*j.cols, len(j.dst))], j.a[r*ra:], j.b[r*rb:]
+		switch {
+		case sa == 1 && sb == 1:
+			vv(dst, a[:len(dst)], b[:len(dst)])
+		case sa == 1:
+			vs(dst, a[:len(dst)], b[0])
+		case sb == 1:
+			sv(dst, a[0], b[:len(dst)])
+		default:
+			x, y := a[0], b[0] // dst may be either
+			fill(dst, x)
+			vs(dst, dst, y)
 		}
-		fill(dst, a[0])
-	case broadcastLeakyGrad:
-		leakyGrad(dst, a, b, sa, sb, j.scale)
-	case broadcastLogAddExp:
-		for i := 0; i < len(dst); i += roomPart {
-			logAddExps(dst[i:min(i+roomPart, len(dst))], a[i*sa:], b[i*sb:], sa, sb, room)
-		}
-	case broadcastCompare:
-		compareTo(j.op, dst, a, b, sa, sb)
 	}
 }

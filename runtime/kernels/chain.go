@@ -114,7 +114,7 @@ func (p *Pool) Elementwise(dst []float32, rows, cols int, c *Chain) {
 	for i := range c.Inputs {
 		x := &c.Inputs[i]
 		x.Mode = flatten(x.Mode, rows, cols)
-		flat = flat && (x.Mode == Full || x.Mode == Scalar)
+		flat = flat && plain(x.Mode)
 	}
 	if flat {
 		rows, cols = 1, n
@@ -294,12 +294,11 @@ func (s *strip) step(st *ChainStep, d []float32) {
 	case StepLeakyGrad:
 		leakyGrad(d, a, b, 1, 1, st.Param)
 	case StepUnary:
-		if j := (elemJob{kind: elemUnary, op: st.Op, dst: d, a: a, s: st.Param, n: s.n}); UnaryOp(st.Op) == Pow {
+		j := elemJob{kind: elemUnary, op: st.Op, dst: d, a: a, b: a, s: st.Param, n: 1, cols: s.n, per: 1}
+		if UnaryOp(st.Op) == Pow {
 			j.power(st.Param)
-			j.do(0, 0)
-		} else {
-			ks.unary[st.Op](d, a, st.Param)
 		}
+		j.do(0, 0)
 	case StepDropout:
 		if st.Param <= 0 {
 			copy(d, a)

@@ -19,11 +19,9 @@ func (p *Pool) CommonNeighbors(dst []float32, s *CSR, vals, v []float32, left, r
 	checkRows("CommonNeighbors", right[:len(left)], s.Rows)
 	job := rangeJob{kind: rangeCommon, dst: dst, s: s, a: vals, b: v, left: left, right: right, n: len(left), per: 256}
 	if len(left) >= s.Rows/markFrom {
-		for i := range p.ints {
-			if len(p.ints[i]) < s.Cols {
-				p.ints[i] = make([]int32, s.Cols)
-			}
-			clear(p.ints[i][:s.Cols])
+		p.intScratch(s.Cols)
+		for _, marks := range p.ints {
+			clear(marks[:s.Cols])
 		}
 		job.marks = p.ints
 	}

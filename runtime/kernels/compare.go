@@ -22,15 +22,17 @@ func (p *Pool) Compare(op CompareOp, dst, a, b []float32, rows, cols int, modeA,
 	if op < CompareGreater || op > CompareLess {
 		panic(fmt.Sprintf("kernels: Compare: unknown comparison %d", int(op)))
 	}
-	p.runPair("Compare", broadcastJob{kind: broadcastCompare, op: op, dst: dst, a: a, b: b, modeA: modeA, modeB: modeB}, rows, cols)
+	p.runElem("Compare", &elemJob{kind: elemCompare, op: int(op), dst: dst, a: a, b: b, modeA: modeA, modeB: modeB}, rows, cols)
 }
 
 // compareTo compares elements at the strides sa and sb. The bits of 1 are made
 // of the outcome, which compiles to no jump: outcomes are often random.
 func compareTo(op CompareOp, dst, a, b []float32, sa, sb int) {
 	const one = 0x3f800000
-	switch op {
-	case CompareGreater:
+	if op == CompareLess {
+		op, a, b, sa, sb = CompareGreater, b, a, sb, sa
+	}
+	if op == CompareGreater {
 		for i := range dst {
 			var hold uint32
 			if a[i*sa] > b[i*sb] {
@@ -38,21 +40,13 @@ func compareTo(op CompareOp, dst, a, b []float32, sa, sb int) {
 			}
 			dst[i] = math.Float32frombits(hold * one)
 		}
-	case CompareGreaterEqual:
-		for i := range dst {
-			var hold uint32
-			if a[i*sa] >= b[i*sb] {
-				hold = 1
-			}
-			dst[i] = math.Float32frombits(hold * one)
+		return
+	}
+	for i := range dst {
+		var hold uint32
+		if a[i*sa] >= b[i*sb] {
+			hold = 1
 		}
-	case CompareLess:
-		for i := range dst {
-			var hold uint32
-			if a[i*sa] < b[i*sb] {
-				hold = 1
-			}
-			dst[i] = math.Float32frombits(hold * one)
-		}
+		dst[i] = math.Float32frombits(hold * one)
 	}
 }

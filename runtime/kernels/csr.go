@@ -3,6 +3,7 @@ package kernels
 import (
 	"fmt"
 	"slices"
+	"sort"
 )
 
 // CSR is the structure of a sparse matrix or graph, compressed by rows: the
@@ -118,17 +119,7 @@ func (s *CSR) value(e int32) int32 {
 // rowAt returns the first row of chunk c when the rows are cut into chunks of
 // about per units of work, a row costing its entries and two more.
 func (s *CSR) rowAt(c, per int) int {
-	want := c * per
-	lo, hi := 0, s.Rows
-	for lo < hi {
-		mid := (lo + hi) / 2
-		if int(s.RowPtr[mid])+2*mid < want {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	return lo
+	return sort.Search(s.Rows, func(r int) bool { return int(s.RowPtr[r])+2*r >= c*per })
 }
 
 // chunks returns the work of one chunk, for rows of f columns, and the number

@@ -69,13 +69,11 @@ func (p *Pool) Unary(op UnaryOp, dst, x []float32, param float32) {
 	if op < 0 || op >= unaryCount {
 		panic(fmt.Sprintf("kernels: Unary: unknown function %d", int(op)))
 	}
-	need("Unary", "dst", len(dst), len(x))
-	j := &p.jobs.elem
-	*j = elemJob{kind: elemUnary, op: int(op), dst: dst, a: x, s: param}
+	j := &elemJob{kind: elemUnary, op: int(op), dst: dst, a: x, b: x, s: param}
 	if op == Pow {
 		j.power(param)
 	}
-	p.runElem(j, len(x))
+	p.runElem("Unary", j, 1, len(x))
 }
 
 // Binary computes dst[i,j] = op(a[i,j], b[i,j]) for a [rows, cols] result whose
@@ -84,31 +82,7 @@ func (p *Pool) Binary(op BinaryOp, dst, a, b []float32, rows, cols int, modeA, m
 	if op < 0 || op >= binaryCount {
 		panic(fmt.Sprintf("kernels: Binary: unknown function %d", int(op)))
 	}
-	n := rows * cols
-	need("Binary", "dst", len(dst), n)
-	need("Binary", "a", len(a), modeA.size(rows, cols))
-	need("Binary", "b", len(b), modeB.size(rows, cols))
-	if n == 0 {
-		return
-	}
-	// A single row or column is a plain vector; so is a pair of full operands.
-	modeA, modeB = flatten(modeA, rows, cols), flatten(modeB, rows, cols)
-	j := &p.jobs.elem
-	*j = elemJob{op: int(op), dst: dst[:n], a: a, b: b, cols: cols, modeA: modeA, modeB: modeB}
-	switch {
-	case modeA == Full && modeB == Full:
-		j.kind = elemVV
-	case modeA == Full && modeB == Scalar:
-		j.kind, j.s = elemVS, b[0]
-	case modeA == Scalar && modeB == Full:
-		j.kind, j.s = elemSV, a[0]
-	default:
-		j.kind, j.per = elemBroadcast, rowsPerChunk(cols)
-		p.run(ceilDiv(rows, j.per), j)
-		*j = elemJob{}
-		return
-	}
-	p.runElem(j, n)
+	p.runElem("Binary", &elemJob{kind: elemBinary, op: int(op), dst: dst, a: a, b: b, modeA: modeA, modeB: modeB}, rows, cols)
 }
 
 // power replaces the exponents that graphs need by exact and fast functions.
@@ -123,7 +97,7 @@ func (j *elemJob) power(e float32) {
 	case -0.5:
 		j.op = int(Rsqrt)
 	case -1:
-		j.kind, j.op, j.s, j.b = elemSV, int(Div), 1, j.a
+		j.kind = elemInverse
 	}
 }
 
@@ -140,32 +114,21 @@ func flatten(m BroadcastMode, rows, cols int) BroadcastMode {
 
 // ReluGrad computes dst = dy where y > 0, else 0; y is the output of relu.
 func (p *Pool) ReluGrad(dst, y, dy []float32) {
-	need("ReluGrad", "dst", len(dst), len(y))
-	need("ReluGrad", "dy", len(dy), len(y))
-	j := &p.jobs.elem
-	*j = elemJob{kind: elemReluGrad, dst: dst, a: y, b: dy}
-	p.runElem(j, len(y))
+	p.runElem("ReluGrad", &elemJob{kind: elemReluGrad, dst: dst, a: y, b: dy}, 1, len(y))
 }
 
 // EluGrad computes dst = dy where y > 0, else dy·(y+1); y is the output of elu.
 func (p *Pool) EluGrad(dst, y, dy []float32) {
-	need("EluGrad", "dst", len(dst), len(y))
-	need("EluGrad", "dy", len(dy), len(y))
-	j := &p.jobs.elem
-	*j = elemJob{kind: elemEluGrad, dst: dst, a: y, b: dy}
-	p.runElem(j, len(y))
+	p.runElem("EluGrad", &elemJob{kind: elemEluGrad, dst: dst, a: y, b: dy}, 1, len(y))
 }
 
 // Axpby computes dst = a·x + b·dst. With b = 0 dst is written without being read.
 func (p *Pool) Axpby(dst, x []float32, a, b float32) {
-	need("Axpby", "dst", len(dst), len(x))
-	j := &p.jobs.elem
+	j := &elemJob{kind: elemAxpby, dst: dst, a: x, b: x, s: a, t: b}
 	if b == 0 {
-		*j = elemJob{kind: elemVS, op: int(Mul), dst: dst, a: x, s: a}
-	} else {
-		*j = elemJob{kind: elemAxpby, dst: dst, a: x, s: a, t: b}
+		j.kind = elemScale
 	}
-	p.runElem(j, len(x))
+	p.runElem("Axpby", j, 1, len(x))
 }
 
 // Scale computes dst = a·x. dst may be x.
@@ -173,118 +136,8 @@ func (p *Pool) Scale(dst, x []float32, a float32) { p.Axpby(dst, x, a, 0) }
 
 // Fill sets every element of dst to v.
 func (p *Pool) Fill(dst []float32, v float32) {
-	j := &p.jobs.elem
-	*j = elemJob{kind: elemFill, dst: dst, s: v}
-	p.runElem(j, len(dst))
+	p.runElem("Fill", &elemJob{kind: elemFill, dst: dst, a: dst, b: dst, s: v}, 1, len(dst))
 }
 
 // Copy copies x to dst.
-func (p *Pool) Copy(dst, x []float32) {
-	need("Copy", "dst", len(dst), len(x))
-	j := &p.jobs.elem
-	*j = elemJob{kind: elemCopy, dst: dst, a: x}
-	p.runElem(j, len(x))
-}
-
-type elemKind int
-
-const (
-	elemUnary elemKind = iota
-	elemVV
-	elemVS
-	elemSV
-	elemBroadcast
-	elemReluGrad
-	elemEluGrad
-	elemAxpby
-	elemFill
-	elemCopy
-)
-
-// elemJob is one elementwise kernel over n elements, or over rows where an
-// operand is broadcast.
-type elemJob struct {
-	kind         elemKind
-	op           int
-	dst, a, b    []float32
-	s, t         float32
-	n            int
-	cols, per    int
-	modeA, modeB BroadcastMode
-}
-
-func (p *Pool) runElem(j *elemJob, n int) {
-	j.n = n
-	p.run(ceilDiv(n, elemChunk), j)
-	*j = elemJob{}
-}
-
-func (j *elemJob) do(c, _ int) {
-	if j.kind == elemBroadcast {
-		j.broadcast(c)
-		return
-	}
-	lo := c * elemChunk
-	hi := min(lo+elemChunk, j.n)
-	switch j.kind {
-	case elemUnary:
-		ks.unary[j.op](j.dst[lo:hi], j.a[lo:hi], j.s)
-	case elemVV:
-		ks.vv[j.op](j.dst[lo:hi], j.a[lo:hi], j.b[lo:hi])
-	case elemVS:
-		ks.vs[j.op](j.dst[lo:hi], j.a[lo:hi], j.s)
-	case elemSV:
-		ks.sv[j.op](j.dst[lo:hi], j.s, j.b[lo:hi])
-	case elemReluGrad:
-		ks.reluGrad(j.dst[lo:hi], j.a[lo:hi], j.b[lo:hi])
-	case elemEluGrad:
-		ks.eluGrad(j.dst[lo:hi], j.a[lo:hi], j.b[lo:hi])
-	case elemAxpby:
-		ks.axpby(j.dst[lo:hi], j.a[lo:hi], j.s, j.t)
-	case elemFill:
-		d := j.dst[lo:hi]
-		for i := range d {
-			d[i] = j.s
-		}
-	case elemCopy:
-		copy(j.dst[lo:hi], j.a[lo:hi])
-	}
-}
-
-// broadcast computes the rows of one chunk where an operand is a row or column
-// vector (or both are smaller than the result).
-func (j *elemJob) broadcast(c int) {
-	cols := j.cols
-	rows := len(j.dst) / cols
-	for r := c * j.per; r < min((c+1)*j.per, rows); r++ {
-		d := j.dst[r*cols : (r+1)*cols]
-		va, sa := j.operand(j.a, j.modeA, r)
-		vb, sb := j.operand(j.b, j.modeB, r)
-		switch {
-		case va != nil && vb != nil:
-			ks.vv[j.op](d, va, vb)
-		case va != nil:
-			ks.vs[j.op](d, va, sb)
-		case vb != nil:
-			ks.sv[j.op](d, sa, vb)
-		default:
-			for i := range d {
-				d[i] = sb
-			}
-			ks.sv[j.op](d, sa, d)
-		}
-	}
-}
-
-// operand returns what an operand contributes to row r: a vector, or nil and a scalar.
-func (j *elemJob) operand(x []float32, m BroadcastMode, r int) ([]float32, float32) {
-	switch m {
-	case Full:
-		return x[r*j.cols : (r+1)*j.cols], 0
-	case RowVector:
-		return x[:j.cols], 0
-	case ColVector:
-		return nil, x[r]
-	}
-	return nil, x[0]
-}
+func (p *Pool) Copy(dst, x []float32) { p.BroadcastTo(dst, x, 1, len(x), Full) }

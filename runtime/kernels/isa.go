@@ -40,16 +40,16 @@ type kernelSet struct {
 	pairNearest func(src []float32, ld, h int, row, qn, rowMin, colMin []float32, mask []uint32, at, step int)
 
 	// Sparse: rows r0 ≤ r < r1 of the structure.
-	spmm func(dst []float32, rowPtr, col, perm []int32, vals, diag, h []float32, f, r0, r1, add, ahead int)
+	spmm spmmFunc
 	// scatter adds vals_e·h to row col_e of dst.
 	scatter func(dst []float32, col []int32, vals, h []float32, f int)
-	sddmm   func(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, r0, r1, ahead int)
+	sddmm   sddmmFunc
 	// The same for one block of f columns of rows ld wide, values heads apart.
-	spmmHead func(dst []float32, rowPtr, col, perm []int32, vals, diag, h []float32, f, ld, heads, r0, r1, add, ahead int)
+	spmmHead  spmmHeadFunc
+	sddmmHead sddmmHeadFunc
 	// The softmax over the entries of rows and its gradient: see edgeSoftmaxGo.
-	edgeSoftmax     func(a, self, e, s, w []float32, rowPtr []int32, heads, r0, r1 int)
+	edgeSoftmax     edgeSoftmaxFunc
 	edgeSoftmaxGrad func(de, ds, a, self, da, dself []float32, rowPtr []int32, heads, r0, r1 int)
-	sddmmHead       func(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, ld, heads, r0, r1, ahead int)
 
 	// Where x ≥ least or x ≥ cols: the numbers of the elements, and how many.
 	reach func(hits []uint64, x, cols []float32, least float32) int
@@ -73,6 +73,14 @@ type kernelSet struct {
 	uniformAt   func(dst []float32, idx []uint64, key uint64)
 	uniformPair func(dst []float32, idx []uint64, key uint64)
 }
+
+type (
+	spmmFunc        func(dst []float32, rowPtr, col, perm []int32, vals, diag, h []float32, f, r0, r1, add, ahead int)
+	spmmHeadFunc    func(dst []float32, rowPtr, col, perm []int32, vals, diag, h []float32, f, ld, heads, r0, r1, add, ahead int)
+	sddmmFunc       func(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, r0, r1, ahead int)
+	sddmmHeadFunc   func(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, ld, heads, r0, r1, ahead int)
+	edgeSoftmaxFunc func(a, self, e, s, w []float32, rowPtr []int32, heads, r0, r1 int)
+)
 
 // sets lists the instruction sets this processor has, the best first.
 var sets = append(nativeSets(), &goSet)

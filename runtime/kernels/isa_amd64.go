@@ -27,7 +27,9 @@ var avx2Set = kernelSet{
 	sum: sumAVX2, sumAbs: sumAbsAVX2, max: maxAVX2, min: minAVX2, dot: dotAVX2, sqDist: sqDistAVX2,
 	sumExp: sumExpAVX2, expTo: expToAVX2, accExp: accExpAVX2, pairWeights: pairWeightsAVX2, pairNearest: pairNearestAVX2,
 	adam: adamAVX2Step,
-	spmm: spmmAVX2, scatter: scatterAVX2, sddmm: sddmmAVX2Rows, spmmHead: spmmHeadAVX2, sddmmHead: sddmmHeadAVX2Rows, edgeSoftmax: edgeSoftmaxAVX2, edgeSoftmaxGrad: edgeSoftmaxGradAVX2, reach: reachAVX2, entries: entriesAVX2,
+	spmm: spmmBy(spmmOnesAVX2, spmmValsAVX2, spmmPermAVX2), scatter: scatterAVX2, sddmm: sddmmBy(sddmmAVX2, sddmmPermAVX2),
+	spmmHead: spmmHeadBy(spmmHeadGo, spmmHeadValsAVX2, spmmHeadPermAVX2), sddmmHead: sddmmHeadBy(sddmmHeadAVX2, sddmmHeadPermAVX2),
+	edgeSoftmax: edgeSoftmaxBy(edgeSoftmaxOnesAVX2, edgeSoftmaxValsAVX2), edgeSoftmaxGrad: edgeSoftmaxGradAVX2, reach: reachAVX2, entries: entriesAVX2,
 	wide: micro{mr: 6, nr: 16, f: gemmWideAVX2}, narrow: micro{mr: 12, nr: 8, f: gemmNarrowAVX2}, packCols: packColsAVX2, packRows: packRowsAVX2, fetchRows: fetchRowsAVX2,
 	uniform: uniformAVX2, normal: normalAVX2, dropout: dropoutAVX2, uniformAt: uniformAtAVX2, uniformPair: uniformPairAVX2,
 }
@@ -45,103 +47,53 @@ var avx512Set = kernelSet{
 	sum: sumAVX512, sumAbs: sumAbsAVX512, max: maxAVX512, min: minAVX512, dot: dotAVX512, sqDist: sqDistAVX512,
 	sumExp: sumExpAVX512, expTo: expToAVX512, accExp: accExpAVX512, pairWeights: pairWeightsAVX512, pairNearest: pairNearestAVX512,
 	adam: adamAVX512Step,
-	spmm: spmmAVX512, scatter: scatterAVX512, sddmm: sddmmAVX512Rows, spmmHead: spmmHeadAVX512, sddmmHead: sddmmHeadAVX512Rows, edgeSoftmax: edgeSoftmaxAVX512, edgeSoftmaxGrad: edgeSoftmaxGradAVX512, reach: reachAVX512, entries: entriesAVX512,
+	spmm: spmmBy(spmmOnesAVX512, spmmValsAVX512, spmmPermAVX512), scatter: scatterAVX512, sddmm: sddmmBy(sddmmAVX512, sddmmPermAVX512),
+	spmmHead: spmmHeadBy(spmmHeadGo, spmmHeadValsAVX512, spmmHeadPermAVX512), sddmmHead: sddmmHeadBy(sddmmHeadAVX512, sddmmHeadPermAVX512),
+	edgeSoftmax: edgeSoftmaxBy(edgeSoftmaxOnesAVX512, edgeSoftmaxValsAVX512), edgeSoftmaxGrad: edgeSoftmaxGradAVX512, reach: reachAVX512, entries: entriesAVX512,
 	wide: micro{mr: 14, nr: 32, f: gemmWideAVX512}, narrow: micro{mr: 14, nr: 16, f: gemmNarrowAVX512}, packCols: packColsAVX512, packRows: packRowsAVX2, fetchRows: fetchRowsAVX2,
 	uniform: uniformAVX512, normal: normalAVX512, dropout: dropoutAVX512, uniformAt: uniformAtAVX512, uniformPair: uniformPairAVX512,
 }
 
 func adamAVX2Step(w, g, m, v []float32, c *adamConst) { adamAVX2(w, g, m, v, &c.decay) }
 
-func spmmAVX2(dst []float32, rowPtr, col, perm []int32, vals, diag, h []float32, f, r0, r1, add, ahead int) {
-	switch {
-	case vals == nil:
-		spmmOnesAVX2(dst, rowPtr, col, perm, vals, diag, h, f, r0, r1, add, ahead)
-	case perm == nil:
-		spmmValsAVX2(dst, rowPtr, col, perm, vals, diag, h, f, r0, r1, add, ahead)
-	default:
-		spmmPermAVX2(dst, rowPtr, col, perm, vals, diag, h, f, r0, r1, add, ahead)
-	}
-}
-
-func sddmmAVX2Rows(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, r0, r1, ahead int) {
-	if perm == nil {
-		sddmmAVX2(dst, rowPtr, col, perm, p, q, f, r0, r1, ahead)
-		return
-	}
-	sddmmPermAVX2(dst, rowPtr, col, perm, p, q, f, r0, r1, ahead)
-}
-
 func adamAVX512Step(w, g, m, v []float32, c *adamConst) { adamAVX512(w, g, m, v, &c.decay) }
 
-func spmmAVX512(dst []float32, rowPtr, col, perm []int32, vals, diag, h []float32, f, r0, r1, add, ahead int) {
-	switch {
-	case vals == nil:
-		spmmOnesAVX512(dst, rowPtr, col, perm, vals, diag, h, f, r0, r1, add, ahead)
-	case perm == nil:
-		spmmValsAVX512(dst, rowPtr, col, perm, vals, diag, h, f, r0, r1, add, ahead)
-	default:
-		spmmPermAVX512(dst, rowPtr, col, perm, vals, diag, h, f, r0, r1, add, ahead)
+// The assembly has a loop for each way in which entries find their values: all are 1, they are in
+// the order of the entries, or perm says where they are. What follows chooses one in each call.
+
+func spmmBy(ones, vals, perm spmmFunc) spmmFunc {
+	return func(dst []float32, rowPtr, col, at []int32, v, diag, h []float32, f, r0, r1, add, ahead int) {
+		either(v == nil, ones, either(at == nil, vals, perm))(dst, rowPtr, col, at, v, diag, h, f, r0, r1, add, ahead)
 	}
 }
 
-func sddmmAVX512Rows(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, r0, r1, ahead int) {
-	if perm == nil {
-		sddmmAVX512(dst, rowPtr, col, perm, p, q, f, r0, r1, ahead)
-		return
-	}
-	sddmmPermAVX512(dst, rowPtr, col, perm, p, q, f, r0, r1, ahead)
-}
-
-func spmmHeadAVX2(dst []float32, rowPtr, col, perm []int32, vals, diag, h []float32, f, ld, heads, r0, r1, add, ahead int) {
-	switch {
-	case vals == nil:
-		spmmHeadGo(dst, rowPtr, col, perm, vals, diag, h, f, ld, heads, r0, r1, add, ahead)
-	case perm == nil:
-		spmmHeadValsAVX2(dst, rowPtr, col, perm, vals, diag, h, f, ld, heads, r0, r1, add, ahead)
-	default:
-		spmmHeadPermAVX2(dst, rowPtr, col, perm, vals, diag, h, f, ld, heads, r0, r1, add, ahead)
+func spmmHeadBy(ones, vals, perm spmmHeadFunc) spmmHeadFunc {
+	return func(dst []float32, rowPtr, col, at []int32, v, diag, h []float32, f, ld, heads, r0, r1, add, ahead int) {
+		either(v == nil, ones, either(at == nil, vals, perm))(dst, rowPtr, col, at, v, diag, h, f, ld, heads, r0, r1, add, ahead)
 	}
 }
 
-func sddmmHeadAVX2Rows(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, ld, heads, r0, r1, ahead int) {
-	if perm == nil {
-		sddmmHeadAVX2(dst, rowPtr, col, perm, p, q, f, ld, heads, r0, r1, ahead)
-		return
-	}
-	sddmmHeadPermAVX2(dst, rowPtr, col, perm, p, q, f, ld, heads, r0, r1, ahead)
-}
-
-func spmmHeadAVX512(dst []float32, rowPtr, col, perm []int32, vals, diag, h []float32, f, ld, heads, r0, r1, add, ahead int) {
-	switch {
-	case vals == nil:
-		spmmHeadGo(dst, rowPtr, col, perm, vals, diag, h, f, ld, heads, r0, r1, add, ahead)
-	case perm == nil:
-		spmmHeadValsAVX512(dst, rowPtr, col, perm, vals, diag, h, f, ld, heads, r0, r1, add, ahead)
-	default:
-		spmmHeadPermAVX512(dst, rowPtr, col, perm, vals, diag, h, f, ld, heads, r0, r1, add, ahead)
+func sddmmBy(vals, perm sddmmFunc) sddmmFunc {
+	return func(dst []float32, rowPtr, col, at []int32, p, q []float32, f, r0, r1, ahead int) {
+		either(at == nil, vals, perm)(dst, rowPtr, col, at, p, q, f, r0, r1, ahead)
 	}
 }
 
-func sddmmHeadAVX512Rows(dst []float32, rowPtr, col, perm []int32, p, q []float32, f, ld, heads, r0, r1, ahead int) {
-	if perm == nil {
-		sddmmHeadAVX512(dst, rowPtr, col, perm, p, q, f, ld, heads, r0, r1, ahead)
-		return
+func sddmmHeadBy(vals, perm sddmmHeadFunc) sddmmHeadFunc {
+	return func(dst []float32, rowPtr, col, at []int32, p, q []float32, f, ld, heads, r0, r1, ahead int) {
+		either(at == nil, vals, perm)(dst, rowPtr, col, at, p, q, f, ld, heads, r0, r1, ahead)
 	}
-	sddmmHeadPermAVX512(dst, rowPtr, col, perm, p, q, f, ld, heads, r0, r1, ahead)
 }
 
-func edgeSoftmaxAVX2(a, self, e, s, w []float32, rowPtr []int32, heads, r0, r1 int) {
-	if w == nil {
-		edgeSoftmaxOnesAVX2(a, self, e, s, w, rowPtr, heads, r0, r1)
-		return
+func edgeSoftmaxBy(ones, vals edgeSoftmaxFunc) edgeSoftmaxFunc {
+	return func(a, self, e, s, w []float32, rowPtr []int32, heads, r0, r1 int) {
+		either(w == nil, ones, vals)(a, self, e, s, w, rowPtr, heads, r0, r1)
 	}
-	edgeSoftmaxValsAVX2(a, self, e, s, w, rowPtr, heads, r0, r1)
 }
 
-func edgeSoftmaxAVX512(a, self, e, s, w []float32, rowPtr []int32, heads, r0, r1 int) {
-	if w == nil {
-		edgeSoftmaxOnesAVX512(a, self, e, s, w, rowPtr, heads, r0, r1)
-		return
+func either[F any](first bool, a, b F) F {
+	if first {
+		return a
 	}
-	edgeSoftmaxValsAVX512(a, self, e, s, w, rowPtr, heads, r0, r1)
+	return b
 }

@@ -12,14 +12,12 @@ type jobs struct {
 	wide       wideJob
 	scatter    scatterJob
 	few        fewJob
-	rows       rowsJob
 	reduce     reduceJob
 	softmax    softmaxJob
 	random     randomJob
 	adam       adamJob
 	pair       pairJob
 	pairMean   pairMeanJob
-	broadcast  broadcastJob
 	ranges     rangeJob
 	sparseRows sparseRowsJob
 	near       nearestJob
@@ -28,5 +26,4 @@ type jobs struct {
 	around     aroundJob
 	chain      chainJob
 	attend     attentionJob
-	groups     groupJob
 }

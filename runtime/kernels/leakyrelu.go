@@ -3,7 +3,7 @@ package kernels
 // LeakyReluGrad computes dst = dy where x > 0, else slope·dy; x is the input of
 // the LeakyRelu function. dst may be x or dy.
 func (p *Pool) LeakyReluGrad(dst, x, dy []float32, slope float32) {
-	p.runPair("LeakyReluGrad", broadcastJob{kind: broadcastLeakyGrad, dst: dst, a: x, b: dy, scale: slope}, 1, len(x))
+	p.runElem("LeakyReluGrad", &elemJob{kind: elemLeakyGrad, dst: dst, a: x, b: dy, s: slope}, 1, len(x))
 }
 
 // leakyGrad is the gradient of leaky_relu for elements at the strides sx and sy.

@@ -3,7 +3,7 @@ package kernels
 // LogAddExp computes dst[i,j] = ln(exp a[i,j] + exp b[i,j]) without overflow, its
 // operands broadcast as in [Pool.Binary]. dst may be an operand of mode Full.
 func (p *Pool) LogAddExp(dst, a, b []float32, rows, cols int, modeA, modeB BroadcastMode) {
-	p.runPair("LogAddExp", broadcastJob{kind: broadcastLogAddExp, dst: dst, a: a, b: b, modeA: modeA, modeB: modeB}, rows, cols)
+	p.runElem("LogAddExp", &elemJob{kind: elemLogAddExp, dst: dst, a: a, b: b, modeA: modeA, modeB: modeB}, rows, cols)
 }
 
 // logAddExps computes dst[i] = hi + ln(1 + exp(lo − hi)) of a[i·sa] and b[i·sb], for

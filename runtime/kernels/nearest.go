@@ -31,9 +31,7 @@ func (p *Pool) Nearest(idx []int32, sim, z []float32, n, f, k int) {
 	all := nearestRows{idx: idx, sim: sim, k: k, z: z, n: n, f: f, worst: grow(&p.part, n)}
 	fill(all.worst, least)
 	if keys := nearestKeys(n, k); keys > 0 {
-		if len(p.keys) < keys {
-			p.keys = make([]uint64, keys)
-		}
+		p.growKeys(keys)
 		all.keys = p.keys[:keys]
 		for i := range n { // how many there are
 			all.keys[i*keysOf(k)] = 0

@@ -26,11 +26,7 @@ func (p *Pool) NearestAround(idx []int32, sim, z []float32, n, f, k int, old, or
 	j.lists = nearestRows{idx: idx, sim: sim, k: k, worst: grow(&p.part, n)}
 	j.table = 1 << bits.Len(uint(2*(j.most+k)))
 	p.scratch(j.most)
-	for i := range p.ints {
-		if need := j.table + j.most + 2; len(p.ints[i]) < need {
-			p.ints[i] = make([]int32, need)
-		}
-	}
+	p.intScratch(j.table + j.most + 2)
 	p.run(ceilDiv(n, aroundRows), j)
 	*j = aroundJob{}
 }

@@ -31,11 +31,7 @@ func (p *Pool) NearestSparse(idx []int32, sim []float32, s, t *CSR, vals []float
 		return
 	}
 	p.scratch(2 * n)
-	for i := range p.ints {
-		if len(p.ints[i]) < n {
-			p.ints[i] = make([]int32, n)
-		}
-	}
+	p.intScratch(n)
 	j := &p.jobs.nearSparse
 	*j = nearestSparseJob{p: p, s: s, t: t, vals: vals, rows: nearestRows{idx: idx, sim: sim, k: k, n: n, worst: grow(&p.part, n)}}
 	right := gemmJob{k: s.Cols, n: n, transB: true, mk: ks.wide}

@@ -76,9 +76,7 @@ func (p *Pool) findNonZeros(z []float32, n, f int) bool {
 	p.run(ceilDiv(n, zerosTried), j)
 
 	// In the keys' order rows with as many lie as they did.
-	if len(p.keys) < n {
-		p.keys = make([]uint64, n)
-	}
+	p.growKeys(n)
 	keys, all := p.keys[:n], 0
 	for i := range keys {
 		sum := 0
@@ -105,11 +103,7 @@ func (p *Pool) findNonZeros(z []float32, n, f int) bool {
 		}
 	}
 	s.col, s.val = room(s.col, all), room(s.val, all)
-	for i := range p.ints {
-		if len(p.ints[i]) < f {
-			p.ints[i] = make([]int32, f)
-		}
-	}
+	p.intScratch(f)
 	j.stage = zerosTake
 	p.run(ceilDiv(n, zerosTried), j)
 	*j = zerosJob{}

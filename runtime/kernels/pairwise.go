@@ -30,10 +30,8 @@ func (p *Pool) PairwiseReduce(out PairwiseResult, pm, q []float32, b, f int, tau
 			panic("kernels: PairwiseReduce: Mean excludes ColLSE, SumSq and kept products")
 		}
 	}
-	j := &p.jobs.pair
-	*j = pairJob{pool: p, kernel: kernel, p: pm, q: q, b: b, f: f, tau: tau, out: out, kept: kept, tasks: j.tasks, done: j.done}
-	j.oneSided = out.ColLSE == nil && out.SumSq == nil && kept == nil
-	j.run(ws)
+	oneSided := out.ColLSE == nil && out.SumSq == nil && kept == nil
+	p.pairwise(pairJob{kernel: kernel, oneSided: oneSided, p: pm, q: q, b: b, f: f, tau: tau, out: out, kept: kept}, ws)
 }
 
 // PairwiseCotangent holds the gradients of a loss with respect to the results of
@@ -58,15 +56,13 @@ func (p *Pool) PairwiseReduceGrad(dp, dq, pm, q, rowLSE, colLSE []float32, d Pai
 	if d.ColLSE != nil {
 		need(kernel, "colLSE", len(colLSE), b)
 	}
-	j := &p.jobs.pair
-	*j = pairJob{pool: p, kernel: kernel, grad: true, p: pm, q: q, dp: dp, dq: dq, rowLSE: rowLSE, colLSE: colLSE, cot: d,
-		b: b, f: f, tau: tau, kept: kept, tasks: j.tasks, done: j.done}
 	if dp == nil && dq == nil {
 		return
 	}
 	// A gradient of p alone could be made row by row; that and the order of all
 	// tiles differ in rounding, so what decides is known before kept is.
-	j.run(ws)
+	p.pairwise(pairJob{kernel: kernel, grad: true, p: pm, q: q, dp: dp, dq: dq, rowLSE: rowLSE, colLSE: colLSE, cot: d,
+		b: b, f: f, tau: tau, kept: kept}, ws)
 }
 
 // PairwiseSelf is RowLSE of [Pool.PairwiseReduce] for the distances of the rows of
@@ -74,9 +70,7 @@ func (p *Pool) PairwiseReduceGrad(dp, dq, pm, q, rowLSE, colLSE []float32, d Pai
 func (p *Pool) PairwiseSelf(rowLSE, x []float32, b, f int, tau float32, kept, ws []float32) {
 	const kernel = "PairwiseSelf"
 	need(kernel, "rowLSE", len(rowLSE), b)
-	j := &p.jobs.pair
-	*j = pairJob{pool: p, kernel: kernel, self: true, p: x, q: x, b: b, f: f, tau: tau, out: PairwiseResult{RowLSE: rowLSE}, kept: kept, tasks: j.tasks, done: j.done}
-	j.run(ws)
+	p.pairwise(pairJob{kernel: kernel, self: true, p: x, q: x, b: b, f: f, tau: tau, out: PairwiseResult{RowLSE: rowLSE}, kept: kept}, ws)
 }
 
 // PairwiseSelfGrad computes the gradient of PairwiseSelf with respect to x from
@@ -86,10 +80,8 @@ func (p *Pool) PairwiseSelfGrad(dx, x, rowLSE, dRow []float32, b, f int, tau flo
 	need(kernel, "dx", len(dx), b*f)
 	need(kernel, "rowLSE", len(rowLSE), b)
 	need(kernel, "dRow", len(dRow), b)
-	j := &p.jobs.pair
-	*j = pairJob{pool: p, kernel: kernel, grad: true, self: true, p: x, q: x, dp: dx, rowLSE: rowLSE, cot: PairwiseCotangent{RowLSE: dRow},
-		b: b, f: f, tau: tau, kept: kept, tasks: j.tasks, done: j.done}
-	j.run(ws)
+	p.pairwise(pairJob{kernel: kernel, grad: true, self: true, p: x, q: x, dp: dx, rowLSE: rowLSE, cot: PairwiseCotangent{RowLSE: dRow},
+		b: b, f: f, tau: tau, kept: kept}, ws)
 }
 
 // PairwiseMeanGrad computes the gradient with respect to p of RowLSE and Diag of
@@ -185,9 +177,11 @@ const pairSpread = 120
 
 const log2E = 1.44269504088896341
 
-// run computes the job and clears it.
-func (j *pairJob) run(ws []float32) {
-	p := j.pool
+// pairwise computes the job in the pool's place for it, and clears that.
+func (p *Pool) pairwise(job pairJob, ws []float32) {
+	j := &p.jobs.pair
+	job.pool, job.tasks, job.done = p, j.tasks, j.done
+	*j = job
 	need(j.kernel, "p", len(j.p), j.b*j.f)
 	need(j.kernel, "q", len(j.q), j.b*j.f)
 	if j.dp != nil {

@@ -367,6 +367,22 @@ func (p *Pool) scratch(n int) {
 	}
 }
 
+// intScratch does so of numbers.
+func (p *Pool) intScratch(n int) {
+	for i := range p.ints {
+		if len(p.ints[i]) < n {
+			p.ints[i] = make([]int32, n)
+		}
+	}
+}
+
+// growKeys makes room for n keys.
+func (p *Pool) growKeys(n int) {
+	if len(p.keys) < n {
+		p.keys = make([]uint64, n)
+	}
+}
+
 // grow returns *buf with at least n elements, contents unspecified. One that is large is given back
 // before the next is made, which has some room if it was little that lacked: such sizes vary.
 func grow(buf *[]float32, n int) []float32 {

@@ -9,6 +9,10 @@ const (
 	rangeTranspose
 	rangeColumns
 	rangeSolve
+	rangeGather
+	rangeScatter
+	rangeGroupSum
+	rangeGroupRepeat
 )
 
 // rangeJob is a kernel over n rows, columns or pairs in chunks of per.
@@ -21,7 +25,7 @@ type rangeJob struct {
 	n, per         int
 	dstCols, xCols int // of rangeColumns, whose first columns are dstFrom and xFrom
 	dstFrom, xFrom int
-	width          int       // of rangeNeighborKernel the most entries of a row
+	width          int       // of rangeNeighborKernel the most entries of a row; of groups their columns
 	marks          [][]int32 // of rangeCommon, by thread
 	scale          float32   // of rangeNeighborKernel, 1/tau
 }
@@ -48,5 +52,11 @@ func (j *rangeJob) do(c, worker int) {
 		j.copyColumns(lo, hi)
 	case rangeSolve:
 		j.solveUpper(lo, hi)
+	case rangeGather:
+		j.gather(lo, hi)
+	case rangeScatter:
+		j.scatter(lo, hi)
+	case rangeGroupSum, rangeGroupRepeat:
+		j.groups(lo, hi)
 	}
 }

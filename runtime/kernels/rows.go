@@ -10,10 +10,7 @@ func (p *Pool) GatherRows(dst, x []float32, idx []int64, cols int) {
 		return
 	}
 	checkRows("GatherRows", idx, len(x)/cols)
-	j := &p.jobs.rows
-	*j = rowsJob{dst: dst, x: x, idx: idx, cols: cols, per: rowsPerChunk(cols)}
-	p.run(ceilDiv(len(idx), j.per), j)
-	*j = rowsJob{}
+	p.runRange(rangeJob{kind: rangeGather, dst: dst, a: x, left: idx, cols: cols, n: len(idx), per: rowsPerChunk(cols)})
 }
 
 // ScatterAddRows computes dst = 0, then dst[idx[i],:] += dy[i,:] for i in
@@ -29,10 +26,7 @@ func (p *Pool) ScatterAddRows(dst, dy []float32, idx []int64, rows, cols int) {
 	// Each chunk owns a range of target rows and reads all indices. Reading
 	// them costs little beside the rows, so few chunks are enough.
 	chunks := max(1, min(16, rows, len(idx)*cols/elemChunk))
-	j := &p.jobs.rows
-	*j = rowsJob{scatter: true, dst: dst[:rows*cols], x: dy, idx: idx, cols: cols, per: ceilDiv(rows, chunks)}
-	p.run(ceilDiv(rows, j.per), j)
-	*j = rowsJob{}
+	p.runRange(rangeJob{kind: rangeScatter, dst: dst, a: dy, left: idx, cols: cols, n: rows, per: ceilDiv(rows, chunks)})
 }
 
 func checkRows(kernel string, idx []int64, rows int) {
@@ -43,30 +37,21 @@ func checkRows(kernel string, idx []int64, rows int) {
 	}
 }
 
-type rowsJob struct {
-	scatter   bool
-	dst, x    []float32
-	idx       []int64
-	cols, per int
+func (j *rangeJob) gather(lo, hi int) {
+	n := j.cols
+	for i, r := range j.left[lo:hi] {
+		copy(j.dst[(lo+i)*n:(lo+i+1)*n], j.a[int(r)*n:(int(r)+1)*n])
+	}
 }
 
-func (j *rowsJob) do(c, _ int) {
+func (j *rangeJob) scatter(lo, hi int) {
 	n := j.cols
-	lo := c * j.per
-	if !j.scatter {
-		for i := lo; i < min(lo+j.per, len(j.idx)); i++ {
-			r := int(j.idx[i])
-			copy(j.dst[i*n:(i+1)*n], j.x[r*n:(r+1)*n])
-		}
-		return
-	}
-	hi := min(lo+j.per, len(j.dst)/n)
 	clear(j.dst[lo*n : hi*n])
-	for i, r := range j.idx {
+	for i, r := range j.left {
 		if int(r) < lo || int(r) >= hi {
 			continue
 		}
 		d := j.dst[int(r)*n : (int(r)+1)*n]
-		ks.vv[Add](d, d, j.x[i*n:(i+1)*n])
+		ks.vv[Add](d, d, j.a[i*n:(i+1)*n])
 	}
 }

@@ -41,9 +41,7 @@ func (p *Pool) few(x []float32, rows, entries, f int) (r fewRows, ok bool) {
 	if fewShare*seen > min(fewFirst, rows)*f {
 		return r, false
 	}
-	if len(p.keys) < keys {
-		p.keys = make([]uint64, keys)
-	}
+	p.growKeys(keys)
 	r.at, r.entries = p.keys[:rows+1], p.keys[rows+1:keys]
 	j := &p.jobs.few
 	*j = fewJob{fewRows: r, kind: fewCount, x: x, n: rows, f: f, sparseJob: sparseJob{p: p}}

@@ -17,11 +17,7 @@ func (p *Pool) SDDMMSelf(dst []float32, in, out *CSR, z []float32, f int) {
 		p.runFew(fewDot, few, job)
 		return
 	}
-	for i := range p.ints {
-		if len(p.ints[i]) < selfInts {
-			p.ints[i] = make([]int32, selfInts)
-		}
-	}
+	p.intScratch(selfInts)
 	p.runSparse(job)
 }
 

@@ -39,13 +39,6 @@ func (s isa) micro(name string, mr, nv int) {
 		LEAQ(Mem{Base: odd[m-2], Index: rs, Scale: 2}, odd[m])
 	}
 	// What changes from strip to strip is kept in the arguments: registers are short.
-	base := func(name string) Mem {
-		p, err := Param(name).Base().Resolve()
-		if err != nil {
-			panic(err)
-		}
-		return p.Addr
-	}
 	strip, end := label("strip"), label("strips")
 	Label(strip)
 	CMPQ(address("strips"), U8(0))

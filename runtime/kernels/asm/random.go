@@ -1,7 +1,6 @@
 package main
 
 import (
-	"github.com/mmcloughlin/avo/attr"
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -64,21 +63,15 @@ const (
 	philoxW0, philoxW1 = 0x9E3779B9, 0xBB67AE85
 )
 
-var counterTables = map[bool]Mem{}
-
 // counters returns the offsets of the blocks in the 64-bit lanes: such that the
 // interleaved words come out in order.
 func (s isa) counters() Mem {
-	if m, ok := counterTables[s.wide()]; ok {
-		return m
-	}
-	m := GLOBL("counters"+s.name, attr.RODATA|attr.NOPTR)
-	n := s.lanes / 2
-	for i := range n {
-		DATA(8*i, U64(uint64(i/2+i%2*n/2)))
-	}
-	counterTables[s.wide()] = m
-	return m
+	return table("counters"+s.name, func() {
+		n := s.lanes / 2
+		for i := range n {
+			DATA(8*i, U64(uint64(i/2+i%2*n/2)))
+		}
+	})
 }
 
 // blocks emits a loop that draws groups·lanes/2 blocks at a time from the counter
@@ -207,19 +200,13 @@ func (s isa) at(name, doc string, high uint32, element bool) {
 	s.end()
 }
 
-var drawnTables = map[bool]Mem{}
-
 // drawn returns lanes/2 in every 64-bit lane.
 func (s isa) drawn() Mem {
-	if m, ok := drawnTables[s.wide()]; ok {
-		return m
-	}
-	m := GLOBL("drawn"+s.name, attr.RODATA|attr.NOPTR)
-	for i := range s.lanes / 2 {
-		DATA(8*i, U64(uint64(s.lanes/2)))
-	}
-	drawnTables[s.wide()] = m
-	return m
+	return table("drawn"+s.name, func() {
+		for i := range s.lanes / 2 {
+			DATA(8*i, U64(uint64(s.lanes/2)))
+		}
+	})
 }
 
 // merge returns the low halves of a and, beside each, that of b.

@@ -136,14 +136,6 @@ func (s isa) spmm(name string, values int, head bool) {
 		e, p := GP64(), GP64()
 		// The row's own term, if diag has it.
 		bare := label("bare")
-		diag, err := Param("diag").Base().Resolve()
-		if err != nil {
-			panic(err)
-		}
-		diags, err := Param("diag").Len().Resolve()
-		if err != nil {
-			panic(err)
-		}
 		MOVQ(rows.rowPtr, p)
 		SUBQ(rows.start, p)
 		SHRQ(U8(2), p)
@@ -153,9 +145,9 @@ func (s isa) spmm(name string, values int, head bool) {
 			MOVQ(p, own)
 			IMULQ(address("heads"), own)
 		}
-		CMPQ(own, diags.Addr)
+		CMPQ(own, count("diag"))
 		JGE(LabelRef(bare))
-		MOVQ(diag.Addr, e)
+		MOVQ(base("diag"), e)
 		factor := s.broadcast(Mem{Base: e, Index: own, Scale: 4})
 		IMULQ(rows.bytes, p)
 		ADDQ(h, p)
@@ -378,16 +370,9 @@ func (s isa) sddmm(name string, values int, head bool) {
 	}
 	sums := s.foldFour(acc)
 	dst, perm := GP64(), GP64()
-	load := func(name string, r reg.GPVirtual) {
-		b, err := Param(name).Base().Resolve()
-		if err != nil {
-			panic(err)
-		}
-		MOVQ(b.Addr, r)
-	}
-	load("dst", dst)
+	MOVQ(base("dst"), dst)
 	if values == permuted {
-		load("perm", perm)
+		MOVQ(base("perm"), perm)
 	}
 	for k := range group {
 		if k > 0 {
@@ -448,15 +433,6 @@ func (s isa) tailLanes() reg.GPVirtual {
 	return n
 }
 
-// address returns where a parameter lies.
-func address(name string) Mem {
-	b, err := Param(name).Resolve()
-	if err != nil {
-		panic(err)
-	}
-	return b.Addr
-}
-
 // rowLoop walks the rows of a sparse structure. What the inner loop can do
 // without stays in memory: registers are short.
 type rowLoop struct {
@@ -473,19 +449,7 @@ type rowLoop struct {
 
 func newRows(row, other, width string) *rowLoop {
 	p := slices("rowPtr", "col", row)
-	b, err := Param(other).Base().Resolve()
-	if err != nil {
-		panic(err)
-	}
-	n, err := Param("col").Len().Resolve()
-	if err != nil {
-		panic(err)
-	}
-	start, err := Param("rowPtr").Base().Resolve()
-	if err != nil {
-		panic(err)
-	}
-	r := &rowLoop{start: start.Addr, entries: n.Addr, rowPtr: p[0], col: p[1], row: p[2], other: b.Addr, bytes: integer(width), stop: GP64()}
+	r := &rowLoop{start: base("rowPtr"), entries: count("col"), rowPtr: p[0], col: p[1], row: p[2], other: base(other), bytes: integer(width), stop: GP64()}
 	SHLQ(U8(2), r.bytes)
 	r.first, r.last = Mem{Base: r.rowPtr}, Mem{Base: r.rowPtr, Disp: 4}
 	r0, r1 := integer("r0"), integer("r1")

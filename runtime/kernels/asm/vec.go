@@ -6,6 +6,7 @@ import (
 
 	"github.com/mmcloughlin/avo/attr"
 	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/gotypes"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -47,19 +48,24 @@ func (s isa) vec() reg.VecVirtual {
 	return YMM()
 }
 
-var consts = map[uint32]Mem{}
+var tables = map[string]Mem{}
+
+// table returns constant data of a name, which fill writes when it is first asked for.
+func table(name string, fill func()) Mem {
+	if _, ok := tables[name]; !ok {
+		tables[name] = GLOBL(name, attr.RODATA|attr.NOPTR)
+		fill()
+	}
+	return tables[name]
+}
 
 // bits returns a constant of 16 equal 32-bit lanes in memory.
 func bits(b uint32) Mem {
-	if m, ok := consts[b]; ok {
-		return m
-	}
-	m := GLOBL(fmt.Sprintf("lanes_%08x", b), attr.RODATA|attr.NOPTR)
-	for i := range 16 {
-		DATA(4*i, U32(b))
-	}
-	consts[b] = m
-	return m
+	return table(fmt.Sprintf("lanes_%08x", b), func() {
+		for i := range 16 {
+			DATA(4*i, U32(b))
+		}
+	})
 }
 
 // num returns a float32 constant in every lane.
@@ -190,11 +196,7 @@ func (s isa) broadcast(m Op) reg.VecVirtual { return s.unary(VBROADCASTSS, m) }
 
 // param fills a fresh vector with a float32 parameter.
 func (s isa) param(name string) reg.VecVirtual {
-	b, err := Param(name).Resolve()
-	if err != nil {
-		panic(err)
-	}
-	return s.broadcast(b.Addr)
+	return s.broadcast(address(name))
 }
 
 // truth is a condition for each lane: a vector of all-one or all-zero lanes in
@@ -305,23 +307,7 @@ func label(what string) string {
 func (s isa) each(n reg.GPVirtual, unroll int, body func(l lanes, u int)) {
 	at := GP64()
 	XORQ(at, at)
-	steps := []int{unroll, 1}
-	if unroll == 1 {
-		steps = steps[:1]
-	}
-	for _, u := range steps {
-		top, done := label("loop"), label("done")
-		Label(top)
-		CMPQ(n, U32(uint32(u*s.lanes)))
-		JL(LabelRef(done))
-		for i := range u {
-			body(lanes{isa: s, at: at, off: i * s.bytes()}, i)
-		}
-		ADDQ(U32(uint32(u*s.bytes())), at)
-		SUBQ(U32(uint32(u*s.lanes)), n)
-		JMP(LabelRef(top))
-		Label(done)
-	}
+	s.whole(n, at, unroll, 1, body)
 	end := label("end")
 	TESTQ(n, n)
 	JZ(LabelRef(end))
@@ -330,18 +316,42 @@ func (s isa) each(n reg.GPVirtual, unroll int, body func(l lanes, u int)) {
 	Label(end)
 }
 
-var firstTables = map[bool]Mem{}
+// whole emits body for as many of the n elements from at on as fill several vectors, then for those
+// that fill few.
+func (s isa) whole(n, at reg.GPVirtual, several, few int, body func(l lanes, v int)) {
+	for _, vectors := range []int{several, few} {
+		top, done := label("loop"), label("done")
+		Label(top)
+		CMPQ(n, U32(uint32(vectors*s.lanes)))
+		JL(LabelRef(done))
+		for i := range vectors {
+			body(lanes{isa: s, at: at, off: i * s.bytes()}, i)
+		}
+		ADDQ(U32(uint32(vectors*s.bytes())), at)
+		SUBQ(U32(uint32(vectors*s.lanes)), n)
+		JMP(LabelRef(top))
+		Label(done)
+		if several == few {
+			return
+		}
+	}
+}
 
 // first returns the truth of the first n lanes, 0 ≤ n < lanes.
 func (s isa) first(n reg.GPVirtual) truth {
-	m, ok := firstTables[s.wide()]
-	if !ok && s.wide() {
-		m = GLOBL("first_lanes_masks", attr.RODATA|attr.NOPTR)
-		for i := range 16 {
-			DATA(2*i, U16(1<<i-1))
-		}
-	} else if !ok {
-		m = GLOBL("first_lanes", attr.RODATA|attr.NOPTR)
+	p := GP64()
+	if s.wide() {
+		m := table("first_lanes_masks", func() {
+			for i := range 16 {
+				DATA(2*i, U16(1<<i-1))
+			}
+		})
+		LEAQ(m, p)
+		k := K()
+		KMOVW(Mem{Base: p, Index: n, Scale: 2}, k)
+		return truth{k: k}
+	}
+	m := table("first_lanes", func() {
 		for i := range 16 {
 			v := U32(0)
 			if i < 8 {
@@ -349,15 +359,7 @@ func (s isa) first(n reg.GPVirtual) truth {
 			}
 			DATA(4*i, v)
 		}
-	}
-	firstTables[s.wide()] = m
-	p := GP64()
-	if s.wide() {
-		LEAQ(m, p)
-		k := K()
-		KMOVW(Mem{Base: p, Index: n, Scale: 2}, k)
-		return truth{k: k}
-	}
+	})
 	// The window of 8 lanes that begins n before the end of the ones.
 	q, v := GP64(), YMM()
 	LEAQ(m.Offset(32), p)
@@ -383,6 +385,20 @@ func length(name string) reg.GPVirtual {
 	return n
 }
 
+// address returns where a parameter lies, base where the first element of a slice, and count
+// its length.
+func address(name string) Mem { return resolved(Param(name)) }
+func base(name string) Mem    { return resolved(Param(name).Base()) }
+func count(name string) Mem   { return resolved(Param(name).Len()) }
+
+func resolved(c gotypes.Component) Mem {
+	b, err := c.Resolve()
+	if err != nil {
+		panic(err)
+	}
+	return b.Addr
+}
+
 func integer(name string) reg.GPVirtual {
 	n := GP64()
 	Load(Param(name), n)
@@ -395,23 +411,7 @@ func integer(name string) reg.GPVirtual {
 func (s isa) strips(n reg.GPVirtual, unroll int, body func(l lanes, v int)) {
 	at := GP64()
 	XORQ(at, at)
-	steps := []int{unroll, 1}
-	if unroll == 1 {
-		steps = steps[:1]
-	}
-	for _, u := range steps {
-		top, done := label("loop"), label("done")
-		Label(top)
-		CMPQ(n, U32(uint32(16*u)))
-		JL(LabelRef(done))
-		for i := range 16 * u / s.lanes {
-			body(lanes{isa: s, at: at, off: i * s.bytes()}, i)
-		}
-		ADDQ(U32(uint32(64*u)), at)
-		SUBQ(U32(uint32(16*u)), n)
-		JMP(LabelRef(top))
-		Label(done)
-	}
+	s.whole(n, at, 16*unroll/s.lanes, 16/s.lanes, body)
 	end := label("end")
 	tail := func(v int) {
 		TESTQ(n, n)
