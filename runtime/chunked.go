@@ -49,13 +49,7 @@ func NewChunked(parts *passes.Parts, dir string, room int, opts Options) *Chunke
 func (c *Chunked) Bind(name string, b *Buffer) { c.inputs[name] = b }
 
 // Result returns a result of the last run, which lies in a file until the next one or Close.
-func (c *Chunked) Result(name string) *Buffer {
-	name = c.parts.Results[name]
-	if v := c.values[name]; v != nil {
-		return v.Buffer
-	}
-	return c.inputs[name]
-}
+func (c *Chunked) Result(name string) *Buffer { return c.value(c.parts.Results[name]) }
 
 // Close gives the files back.
 func (c *Chunked) Close() error {

@@ -167,10 +167,8 @@ func (x *Function) Bind(name string, b *Buffer) error {
 			return nil
 		}
 	}
-	for _, h := range x.hoisted {
-		if h == name {
-			return fmt.Errorf("runtime: @%s: %%%s is computed by @%s and cannot be bound", x.Name(), name, setupOf(x.main.Func()))
-		}
+	if slices.Contains(x.hoisted, name) {
+		return fmt.Errorf("runtime: @%s: %%%s is computed by @%s and cannot be bound", x.Name(), name, setupOf(x.main.Func()))
 	}
 	return x.main.Bind(name, b)
 }

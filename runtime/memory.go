@@ -168,8 +168,8 @@ func (m *memoryPlan) place(e *arenaExecutor) {
 	}
 }
 
-// varying tells which slots have sizes that the program finds itself.
-func (p *program) varying() func(*slot) bool {
+// foundSizes are the symbols whose sizes the program finds itself.
+func (p *program) foundSizes() map[int]bool {
 	found := map[int]bool{}
 	for _, s := range p.shapeOps {
 		for _, c := range s.out {
@@ -187,6 +187,12 @@ func (p *program) varying() func(*slot) bool {
 			}
 		}
 	}
+	return found
+}
+
+// varying tells which slots have sizes that the program finds itself.
+func (p *program) varying() func(*slot) bool {
+	found := p.foundSizes()
 	return func(c *slot) bool {
 		return c != nil && slices.ContainsFunc(c.dims, func(d dim) bool {
 			return slices.ContainsFunc(d.terms, func(t int) bool { return found[t] })
@@ -357,9 +363,6 @@ func (m *memoryPlan) plan() Plan {
 	}
 	for _, l := range m.saved {
 		p.Unshared += 4 * l.floats
-		if l.floats > 0 {
-			p.Values++
-		}
 	}
 	for _, q := range m.allocations {
 		if q.room > 0 {
