@@ -28,8 +28,6 @@ type arenaExecutor struct {
 
 	mem   memoryPlan
 	whole bool // memory is laid out, and once has run
-
-	at *Instruction // being run, for errors
 }
 
 // view is a slot that shares the memory of its operand, all of it or the rows
@@ -120,7 +118,7 @@ func (e *arenaExecutor) allocate() error {
 // show makes a view's buffer that of its operand, or some rows of it. Views are
 // shown in program order, so the operand has its memory.
 func (e *arenaExecutor) show(v view) {
-	e.p.device.Alias(v.slot.view, v.operand.view, v.from*rowWidth(v.slot.view), v.slot.n)
+	e.p.device.Alias(v.slot.view, v.operand.view, v.from*v.slot.view.RowWidth(), v.slot.n)
 }
 
 func (e *arenaExecutor) Run(step uint64) error {
@@ -133,22 +131,13 @@ func (e *arenaExecutor) Run(step uint64) error {
 	return err
 }
 
-func (e *arenaExecutor) execute(code []*Instruction, step uint64) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = opError(e.p.fn, &e.at.Call, kernelFailed(r))
-		}
-	}()
+func (e *arenaExecutor) execute(code []*Instruction, step uint64) error {
 	for _, i := range code {
-		e.at = i
-		if i.random {
-			i.Key = i.Stream.At(step)
-		}
 		var start time.Time
 		if e.timed {
 			start = time.Now()
 		}
-		if err := i.kernel(&i.Call); err != nil {
+		if err := i.call(step); err != nil {
 			return opError(e.p.fn, &i.Call, err)
 		}
 		if e.timed {
@@ -162,10 +151,8 @@ func (e *arenaExecutor) execute(code []*Instruction, step uint64) (err error) {
 				e.trace.add(e.p.fn.Name, &i.Call, step, start, took)
 			}
 		}
-		if e.p.check {
-			if err := checkFinite(e.p.device, &i.Call); err != nil {
-				return opError(e.p.fn, &i.Call, err)
-			}
+		if err := i.check(); err != nil {
+			return err
 		}
 	}
 	return nil
