@@ -3,6 +3,7 @@ package infer
 import (
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -83,4 +84,4 @@ func (k *keys) forget(now int64) {
 }
 
 // list copies the keys of the updates that were made.
-func (k *keys) list() []committedKey { return append([]committedKey{}, k.made...) }
+func (k *keys) list() []committedKey { return slices.Clone(k.made) }
