@@ -370,10 +370,7 @@ func (s *Snapshot) dataset(scratch *[]float32) (ds *data.Dataset, number []int32
 		for i, v := range number {
 			row[v] = int32(i)
 		}
-		ds.Graph = &graph.Graph{N: len(number), Edges: make([][2]int32, len(s.graph.Edges)), Weights: s.graph.Weights, Directed: s.graph.Directed}
-		for i, e := range s.graph.Edges {
-			ds.Graph.Edges[i] = [2]int32{row[e[0]], row[e[1]]}
-		}
+		ds.Graph = renumber(s.graph, row, len(number))
 		ds.NodeIDs = make([]string, len(number))
 		for i, v := range number {
 			ds.NodeIDs[i] = s.name(int(v))

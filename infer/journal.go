@@ -577,7 +577,7 @@ func (r *Graph) readGraph(dir string, first *Snapshot, base *data.Dataset) (*Sna
 	return s, nil
 }
 
-// renumber gives the nodes of a graph other numbers, which ascend.
+// renumber gives the nodes of a graph other numbers, below n, which ascend.
 func renumber(g *graph.Graph, number []int32, n int) *graph.Graph {
 	h := &graph.Graph{N: n, Edges: make([][2]int32, len(g.Edges)), Weights: g.Weights, Directed: g.Directed}
 	for i, e := range g.Edges {

@@ -67,9 +67,6 @@ func (k *keys) make(key string, a *attempt, at int64) {
 	k.forget(time.Now().Unix())
 }
 
-// drop forgets an attempt that was not made.
-func (k *keys) drop(key string) { delete(k.attempts, key) }
-
 // forget drops what is too old.
 func (k *keys) forget(now int64) {
 	n := 0

@@ -155,7 +155,7 @@ func reach(pool *kernels.Pool, nodes []int32, n, most int, out func() func(int32
 	}
 	seen := make([]atomic.Bool, n)
 	var count atomic.Int64
-	pool.For(len(nodes), 1<<9, bodyFunc(func(lo, hi int) {
+	pool.For(len(nodes), 1<<9, kernels.BodyFunc(func(lo, hi int) {
 		leads := out()
 		for _, v := range nodes[lo:hi] {
 			if count.Load() > int64(most) {
@@ -317,18 +317,13 @@ func (l *layers) sums(by *part, sums []onnx.NeighborSum, c *layerCut, in entries
 // each calls f with 0 to n-1, several at a time, and returns an error if one does.
 func each(pool *kernels.Pool, n int, f func(i int) error) error {
 	errs := make([]error, n)
-	pool.For(n, 1, bodyFunc(func(lo, hi int) {
+	pool.For(n, 1, kernels.BodyFunc(func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			errs[i] = f(i)
 		}
 	}))
 	return errors.Join(errs...)
 }
-
-// bodyFunc makes a function a [kernels.Body].
-type bodyFunc func(lo, hi int)
-
-func (f bodyFunc) Do(lo, hi int) { f(lo, hi) }
 
 // layerCut is the part of a graph that rows of a level depend on, and what they are.
 type layerCut struct {

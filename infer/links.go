@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -344,14 +345,14 @@ func (w *weaver) write(pairs *pairs, p []float32) {
 			rows[e[0]], rows[e[1]] = true, true
 		}
 	}
-	w.inc.pool.For(len(rows), 1<<9, bodyFunc(func(lo, hi int) {
+	w.inc.pool.For(len(rows), 1<<9, kernels.BodyFunc(func(lo, hi int) {
 		for v := lo; v < hi; v++ {
 			if rows[v] {
 				w.own(int32(v))
 			}
 		}
 	}))
-	w.inc.pool.For(len(p), 1<<9, bodyFunc(func(lo, hi int) {
+	w.inc.pool.For(len(p), 1<<9, kernels.BodyFunc(func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			e := pairs.ends[i]
 			if pairs.was[i] == p[i] {
