@@ -31,10 +31,10 @@ type arenaExecutor struct {
 }
 
 // view is a slot that shares the memory of its operand, all of it or the rows
-// from one on. root is the slot whose memory it is in the end.
+// from one on.
 type view struct {
-	slot, operand, root *slot
-	from                int
+	slot, operand *slot
+	from          int
 }
 
 // sized reports whether a value of the instruction has a size that may change. Those of
@@ -48,7 +48,6 @@ func (i *Instruction) sized() bool {
 
 func newArenaExecutor(p *program, opts Options) *arenaExecutor {
 	e := &arenaExecutor{p: p, timed: opts.Profile || opts.Trace != nil, trace: opts.Trace}
-	root := map[*slot]*slot{}
 	inputs := map[*slot]bool{}
 	for _, in := range p.inputs {
 		inputs[in.slot] = true
@@ -63,12 +62,9 @@ func newArenaExecutor(p *program, opts Options) *arenaExecutor {
 		switch {
 		case i.Op.Def.Sizes:
 		case isView:
-			v := view{slot: i.outs[0], operand: i.in[0], root: i.in[0], from: from}
-			if root[v.root] != nil {
-				v.root = root[v.root]
-			}
-			root[v.slot] = v.root
-			if inputs[v.root] {
+			v := view{slot: i.outs[0], operand: i.in[0], from: from}
+			v.slot.root = v.operand.base()
+			if inputs[v.slot.root] {
 				e.live = append(e.live, v)
 			} else {
 				e.views = append(e.views, v)
