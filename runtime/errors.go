@@ -38,8 +38,8 @@ func shapes(bs []*Buffer) string {
 	return strings.Join(s, ", ")
 }
 
-// kernelFailed is the error of a kernel's panic. A fault in a mapped file is one too, which
-// whoever mapped it has to find in the error.
+// kernelFailed is the error of a kernel's panic, which kernels raise for slices that do not
+// fit. A fault in a mapped file is one too, which whoever mapped it has to find in the error.
 func kernelFailed(r any) error {
 	if err, ok := r.(error); ok {
 		return fmt.Errorf("kernel failed: %w", err)

@@ -21,24 +21,19 @@ type Instruction struct {
 
 // Run computes the results at a step from the operands in In, which the caller
 // may have set. A kernel that panics gives an error.
-func (i *Instruction) Run(step uint64) error {
-	if err := i.call(step); err != nil {
-		return opError(i.p.fn, &i.Call, err)
-	}
-	return i.check()
-}
-
-// call runs the kernel. A panic, which kernels raise for slices that do not fit, is an error.
-func (i *Instruction) call(step uint64) (err error) {
+func (i *Instruction) Run(step uint64) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = kernelFailed(r)
+			err = opError(i.p.fn, &i.Call, kernelFailed(r))
 		}
 	}()
 	if i.random {
 		i.Key = i.Stream.At(step)
 	}
-	return i.kernel(&i.Call)
+	if err := i.kernel(&i.Call); err != nil {
+		return opError(i.p.fn, &i.Call, err)
+	}
+	return i.check()
 }
 
 // check looks whether the results are finite, where that is asked for.
