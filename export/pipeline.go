@@ -3,6 +3,7 @@ package export
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -125,9 +126,7 @@ func (o *BuildOptions) addPipeline(models, programs []built) ([]built, error) {
 		m.Lowering = onnx.DegreeBuckets // the host does not know the refined graph
 	}
 	for _, part := range models {
-		for name, v := range part.constants {
-			m.constants[name] = v
-		}
+		maps.Copy(m.constants, part.constants)
 	}
 	g := onnx.GraphArg(p.Encode)
 	m.Weighted = slices.ContainsFunc(p.Encode.Args, func(a *ir.Value) bool { return onnx.OverEdges(a, g) })

@@ -103,17 +103,15 @@ func newDraft(old *Snapshot) *draft {
 
 // number returns the number of a node of the draft by its name, though it be deleted.
 func (d *draft) number(name string) (int32, bool) {
+	if d.ids == nil {
+		v, ok := numbered(name, d.x.rows)
+		return int32(v), ok
+	}
 	if v, ok := d.names[name]; ok {
 		return v, true
 	}
-	if v, ok := d.old.number(name); ok {
-		return int32(v), true
-	}
-	if d.ids == nil { // a node that the draft has made
-		v, err := strconv.Atoi(name)
-		return int32(v), err == nil && v >= 0 && v < d.x.rows && strconv.Itoa(v) == name
-	}
-	return 0, false
+	v, ok := d.old.number(name)
+	return int32(v), ok
 }
 
 // resolve holds an update against the draft, which does not change.

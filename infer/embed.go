@@ -1,7 +1,6 @@
 package infer
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -108,27 +107,20 @@ func (e *Embedding) WriteFile(path string) error {
 	if e.IDs != nil {
 		id = column{name: "id", text: func(i int) string { return e.IDs[i] }}
 	}
-	return atomicfile.Write(path, func(to io.Writer) error {
-		w := bufio.NewWriterSize(to, 1<<18)
+	return atomicfile.Write(path, func(w io.Writer) error {
 		if format == "npz" {
-			err = writeNPZ(w, []array{id.arrayOf(n), {name: "embedding", write: func(w io.Writer) error {
+			return writeNPZ(w, []array{id.arrayOf(n), {name: "embedding", write: func(w io.Writer) error {
 				return writeMatrix(w, n, e.Width, func(i int) []float32 { return e.Values[i*e.Width : (i+1)*e.Width] }, nil)
 			}}})
-		} else {
-			columns := []column{id}
-			for c := range e.Width {
-				columns = append(columns, column{name: fmt.Sprintf("e%d", c), float: func(i int) float32 { return e.Values[i*e.Width+c] }})
-			}
-			if format == "parquet" {
-				slices.SortFunc(columns, func(a, b column) int { return strings.Compare(a.name, b.name) })
-				err = writeParquet(w, n, columns, "", nil)
-			} else {
-				err = writeCSV(w, n, columns, nil)
-			}
 		}
-		if err != nil {
-			return err
+		columns := []column{id}
+		for c := range e.Width {
+			columns = append(columns, column{name: fmt.Sprintf("e%d", c), float: func(i int) float32 { return e.Values[i*e.Width+c] }})
 		}
-		return w.Flush()
+		if format == "csv" {
+			return writeCSV(w, n, columns, nil)
+		}
+		slices.SortFunc(columns, func(a, b column) int { return strings.Compare(a.name, b.name) })
+		return writeParquet(w, n, columns, "", nil)
 	})
 }

@@ -370,10 +370,7 @@ func (s *Snapshot) dataset(scratch *[]float32) (ds *data.Dataset, number []int32
 		for i, v := range number {
 			row[v] = int32(i)
 		}
-		ds.Graph = &graph.Graph{N: len(number), Edges: make([][2]int32, len(s.graph.Edges)), Weights: s.graph.Weights, Directed: s.graph.Directed}
-		for i, e := range s.graph.Edges {
-			ds.Graph.Edges[i] = [2]int32{row[e[0]], row[e[1]]}
-		}
+		ds.Graph = renumber(s.graph, row, len(number))
 		ds.NodeIDs = make([]string, len(number))
 		for i, v := range number {
 			ds.NodeIDs[i] = s.name(int(v))
@@ -393,10 +390,10 @@ func (s *Snapshot) features() []float32 {
 	if s.x.whole != nil && s.deleted.count == 0 {
 		return s.x.whole
 	}
-	x := s.x.appendRows(nil, func(int) bool { return false })
+	x := make([]float32, s.Numbers()*s.x.cols)
 	for v := range s.Numbers() {
-		if s.deleted.has(v) {
-			clear(x[v*s.x.cols : (v+1)*s.x.cols])
+		if !s.deleted.has(v) {
+			copy(x[v*s.x.cols:], s.x.row(v))
 		}
 	}
 	return x
@@ -447,11 +444,16 @@ func (s *Snapshot) noNode(node string, deleted bool) error {
 	return &NodeError{Version: s.Version, Node: node, Deleted: deleted, Numbers: s.Numbers()}
 }
 
+// numbered reads the name of a node that is called by its number, which is below n.
+func numbered(name string, n int) (v int, ok bool) {
+	v, err := strconv.Atoi(name)
+	return v, err == nil && v >= 0 && v < n && strconv.Itoa(v) == name
+}
+
 // number returns the number of a node by its name, though it be deleted.
 func (s *Snapshot) number(name string) (v int, ok bool) {
 	if s.ids == nil {
-		v, err := strconv.Atoi(name)
-		return v, err == nil && v >= 0 && v < s.Numbers() && strconv.Itoa(v) == name
+		return numbered(name, s.Numbers())
 	}
 	n, ok := s.r.numbers.Load(name)
 	if !ok || int(n.(int32)) >= s.Numbers() { // of a later version

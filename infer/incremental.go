@@ -112,7 +112,7 @@ func newIncremental(r *Graph, s *Snapshot) (*incremental, error) {
 	h := inc.encoder.values[inc.embedding]
 	for v := range inc.n {
 		if s.deleted.has(v) {
-			clear(h.v[v*h.width : (v+1)*h.width])
+			clear(h.row(int32(v)))
 		}
 	}
 	inc.near = graph.NewNear(inc.pool, h.v, inc.n, h.width, r.p.info.K)
@@ -260,7 +260,7 @@ func (inc *incremental) follow(ctx context.Context, old, next *Snapshot, c *chan
 			now := make([]float32, inc.n*f.width)
 			copy(now, was)
 			for _, v := range dirty {
-				copy(now[int(v)*f.width:], f.v[int(v)*f.width:(int(v)+1)*f.width])
+				copy(now[int(v)*f.width:], f.row(v))
 			}
 			return now
 		}
@@ -366,11 +366,11 @@ func (inc *incremental) follow(ctx context.Context, old, next *Snapshot, c *chan
 		if next.deleted.has(int(v)) {
 			return nil
 		}
-		return h.v[int(v)*h.width : int(v+1)*h.width]
+		return h.row(v)
 	}
 	broken := func(v int32) bool { return notFinite(h.width, row(v)) >= 0 }
 	var failed atomic.Bool
-	inc.pool.For(len(dirty), 1<<9, bodyFunc(func(lo, hi int) {
+	inc.pool.For(len(dirty), 1<<9, kernels.BodyFunc(func(lo, hi int) {
 		if slices.ContainsFunc(dirty[lo:hi], broken) {
 			failed.Store(true)
 		}

@@ -440,21 +440,14 @@ func (j *journal) writeGraph(s *Snapshot, labels []string, keys []committedKey) 
 }
 
 func (s *Snapshot) writeNodes(w io.Writer, labels []string) error {
-	c := csv.NewWriter(w)
-	if err := c.Write([]string{"id", "label"}); err != nil {
-		return err
-	}
-	for _, v := range s.deleted.others(s.Numbers()) {
-		label := ""
-		if int(v) < len(labels) {
-			label = labels[v]
+	nodes := s.deleted.others(s.Numbers())
+	label := func(i int) string {
+		if v := int(nodes[i]); v < len(labels) {
+			return labels[v]
 		}
-		if err := c.Write([]string{s.name(int(v)), label}); err != nil {
-			return err
-		}
+		return ""
 	}
-	c.Flush()
-	return c.Error()
+	return writeCSV(w, len(nodes), []column{{name: "id", text: func(i int) string { return s.name(int(nodes[i])) }}, {name: "label", text: label}}, nil)
 }
 
 func (s *Snapshot) writeEdges(w io.Writer) error {
@@ -584,7 +577,7 @@ func (r *Graph) readGraph(dir string, first *Snapshot, base *data.Dataset) (*Sna
 	return s, nil
 }
 
-// renumber gives the nodes of a graph other numbers, which ascend.
+// renumber gives the nodes of a graph other numbers, below n, which ascend.
 func renumber(g *graph.Graph, number []int32, n int) *graph.Graph {
 	h := &graph.Graph{N: n, Edges: make([][2]int32, len(g.Edges)), Weights: g.Weights, Directed: g.Directed}
 	for i, e := range g.Edges {

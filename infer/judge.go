@@ -55,17 +55,7 @@ func (j *judge) change(inc *incremental, moved []int32, x *matrix) ([]int32, err
 func (j *judge) score(p []float32, some *pairs, both [][]int32) error {
 	pairs := some.ends
 	last := j.levels()
-	row := make(map[int32]int64, len(pairs))
-	var nodes []int32
-	local := func(v int32) int64 {
-		at, ok := row[v]
-		if !ok {
-			at = int64(len(nodes))
-			row[v] = at
-			nodes = append(nodes, v)
-		}
-		return at
-	}
+	rows := rowSet{of: make(map[int32]int64, len(pairs))}
 	// Of new pairs and of edges their places and ends; those of an edge as the first of its
 	// entries has them.
 	var at [2][]int
@@ -77,7 +67,7 @@ func (j *judge) score(p []float32, some *pairs, both [][]int32) error {
 		}
 		at[kind] = append(at[kind], i)
 		for k, v := range e {
-			ends[kind][k] = append(ends[kind][k], local(v))
+			ends[kind][k] = append(ends[kind][k], rows.number(v))
 		}
 	}
 	in := map[string]ort.Tensor{"pairs": ort.Int64s(slices.Concat(ends[0][0], ends[0][1]), 2, int64(len(at[0])))}
@@ -86,11 +76,7 @@ func (j *judge) score(p []float32, some *pairs, both [][]int32) error {
 		if f == nil {
 			return fmt.Errorf("scorer: it reads %s of nodes, which no level gives", name)
 		}
-		data := make([]float32, 0, len(nodes)*f.width)
-		for _, v := range nodes {
-			data = append(data, f.v[int(v)*f.width:(int(v)+1)*f.width]...)
-		}
-		in[name] = ort.Float32s(data, append([]int64{int64(len(nodes))}, f.shape...)...)
+		in[name] = rows.tensor(f)
 	}
 	for kind, list := range at {
 		sums := make(map[string][]float32)
@@ -118,7 +104,7 @@ func (j *judge) score(p []float32, some *pairs, both [][]int32) error {
 			in[name] = ort.Float32s(sum, int64(len(sum)))
 		}
 	}
-	out, err := j.m.Run(last, len(nodes), in, ort.Int64s(slices.Concat(ends[1][1], ends[1][0]), 2, int64(len(at[1]))), nil)
+	out, err := j.m.Run(last, len(rows.nodes), in, ort.Int64s(slices.Concat(ends[1][1], ends[1][0]), 2, int64(len(at[1]))), nil)
 	if err != nil {
 		return fmt.Errorf("scorer: %w", err)
 	}
@@ -150,14 +136,13 @@ func common(a, b []int32, f func(int32)) {
 func kernel(c onnx.CommonSum, x *field, u, node int32, neighbours []int32) (sum float64) {
 	n := len(neighbours)
 	count := min(n, c.Most)
-	row := func(v int32) []float32 { return x.v[int(v)*x.width : (int(v)+1)*x.width] }
-	of := row(u)
+	of := x.row(u)
 	for t := range count {
 		w := neighbours[t*n/count]
 		if w == u || w == node {
 			continue
 		}
-		with, i := row(w)[:len(of)], 0
+		with, i := x.row(w)[:len(of)], 0
 		var dot, other float64 // sums that do not wait for each other
 		for ; i+1 < len(of); i += 2 {
 			dot += float64(float64(of[i]) * float64(with[i]))

@@ -3,6 +3,7 @@ package infer
 import (
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -66,9 +67,6 @@ func (k *keys) make(key string, a *attempt, at int64) {
 	k.forget(time.Now().Unix())
 }
 
-// drop forgets an attempt that was not made.
-func (k *keys) drop(key string) { delete(k.attempts, key) }
-
 // forget drops what is too old.
 func (k *keys) forget(now int64) {
 	n := 0
@@ -83,4 +81,4 @@ func (k *keys) forget(now int64) {
 }
 
 // list copies the keys of the updates that were made.
-func (k *keys) list() []committedKey { return append([]committedKey{}, k.made...) }
+func (k *keys) list() []committedKey { return slices.Clone(k.made) }

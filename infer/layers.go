@@ -47,6 +47,36 @@ type field struct {
 	v     []float32 // [n, width]
 }
 
+// row is what the field has of a node.
+func (f *field) row(v int32) []float32 { return f.v[int(v)*f.width : (int(v)+1)*f.width] }
+
+// rowSet are the nodes whose rows a model is given, numbered in the order in which they are
+// asked for.
+type rowSet struct {
+	of    map[int32]int64
+	nodes []int32
+}
+
+// number returns the row of a node.
+func (r *rowSet) number(v int32) int64 {
+	at, ok := r.of[v]
+	if !ok {
+		at = int64(len(r.nodes))
+		r.of[v] = at
+		r.nodes = append(r.nodes, v)
+	}
+	return at
+}
+
+// tensor has what a field has of them.
+func (r *rowSet) tensor(f *field) ort.Tensor {
+	data := make([]float32, 0, len(r.nodes)*f.width)
+	for _, v := range r.nodes {
+		data = append(data, f.row(v)...)
+	}
+	return ort.Float32s(data, append([]int64{int64(len(r.nodes))}, f.shape...)...)
+}
+
 // overwritten are rows of a field as they were.
 type overwritten struct {
 	f    *field
@@ -125,7 +155,7 @@ func reach(pool *kernels.Pool, nodes []int32, n, most int, out func() func(int32
 	}
 	seen := make([]atomic.Bool, n)
 	var count atomic.Int64
-	pool.For(len(nodes), 1<<9, bodyFunc(func(lo, hi int) {
+	pool.For(len(nodes), 1<<9, kernels.BodyFunc(func(lo, hi int) {
 		leads := out()
 		for _, v := range nodes[lo:hi] {
 			if count.Load() > int64(most) {
@@ -170,7 +200,7 @@ func list(set []bool) []int32 {
 func (l *layers) revert() {
 	for _, o := range slices.Backward(l.undo) {
 		for i, v := range o.rows {
-			copy(o.f.v[int(v)*o.f.width:], o.v[i*o.f.width:(i+1)*o.f.width])
+			copy(o.f.row(v), o.v[i*o.f.width:(i+1)*o.f.width])
 		}
 	}
 	l.n, l.undo, l.wrote = l.undoN, nil, nil
@@ -287,18 +317,13 @@ func (l *layers) sums(by *part, sums []onnx.NeighborSum, c *layerCut, in entries
 // each calls f with 0 to n-1, several at a time, and returns an error if one does.
 func each(pool *kernels.Pool, n int, f func(i int) error) error {
 	errs := make([]error, n)
-	pool.For(n, 1, bodyFunc(func(lo, hi int) {
+	pool.For(n, 1, kernels.BodyFunc(func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			errs[i] = f(i)
 		}
 	}))
 	return errors.Join(errs...)
 }
-
-// bodyFunc makes a function a [kernels.Body].
-type bodyFunc func(lo, hi int)
-
-func (f bodyFunc) Do(lo, hi int) { f(lo, hi) }
 
 // layerCut is the part of a graph that rows of a level depend on, and what they are.
 type layerCut struct {
@@ -364,7 +389,7 @@ func (l *layers) run(level int, c *layerCut, by *part, inputs map[string]ort.Ten
 				return nil, fmt.Errorf("level %d reads %s, which no lower level gives", level, name)
 			}
 			shape, width = f.shape, f.width
-			read = func(v int) []float32 { return f.v[v*f.width : (v+1)*f.width] }
+			read = func(v int) []float32 { return f.row(int32(v)) }
 			if c.n == count && len(c.src) == 0 && int(c.list[count-1])-first == count-1 { // one behind another
 				data = f.v[first*f.width : (first+count)*f.width]
 			}
@@ -421,7 +446,7 @@ func (l *layers) write(level int, c *layerCut, out map[string]ort.Tensor) (old [
 func (l *layers) overwrite(f *field, rows []int32, values []float32) overwritten {
 	var old overwritten
 	for i, v := range rows {
-		to, now := f.v[int(v)*f.width:(int(v)+1)*f.width], values[i*f.width:(i+1)*f.width]
+		to, now := f.row(v), values[i*f.width:(i+1)*f.width]
 		if !l.differ(to, now) {
 			continue
 		}

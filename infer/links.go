@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -188,8 +189,7 @@ func (inc *incremental) score(all *pairs) ([]float32, error) {
 	count := max(1, min(scoreValues/max(1, width), max(cutLeast, (len(p)+inc.pool.Threads()-1)/inc.pool.Threads())))
 	err := each(inc.pool, (len(p)+count-1)/count, func(i int) error {
 		lo, hi := i*count, min((i+1)*count, len(p))
-		p, some := p[lo:hi], all.part(lo, hi)
-		return score(p, some)
+		return score(p[lo:hi], all.part(lo, hi))
 	})
 	return p, err
 }
@@ -209,25 +209,12 @@ func (inc *incremental) ofCosines(p []float32, some *pairs) error {
 // ofRows is ofCosines where the scorer reads the rows of the embedding.
 func (inc *incremental) ofRows(p []float32, some *pairs) error {
 	h := inc.encoder.values[inc.embedding]
-	row := make(map[int32]int64, len(p))
-	var nodes []int32
+	rows := rowSet{of: make(map[int32]int64, len(p))}
 	ends := make([]int64, 2*len(p))
 	for i, e := range some.ends {
-		for side, v := range e {
-			at, ok := row[v]
-			if !ok {
-				at = int64(len(nodes))
-				row[v] = at
-				nodes = append(nodes, v)
-			}
-			ends[side*len(p)+i] = at
-		}
+		ends[i], ends[len(p)+i] = rows.number(e[0]), rows.number(e[1])
 	}
-	rows := make([]float32, 0, len(nodes)*h.width)
-	for _, v := range nodes {
-		rows = append(rows, h.v[int(v)*h.width:(int(v)+1)*h.width]...)
-	}
-	q, err := inc.r.p.score(ort.Float32s(rows, int64(len(nodes)), int64(h.width)), ends, some.edge)
+	q, err := inc.r.p.score(rows.tensor(h), ends, some.edge)
 	copy(p, q)
 	return err
 }
@@ -358,14 +345,14 @@ func (w *weaver) write(pairs *pairs, p []float32) {
 			rows[e[0]], rows[e[1]] = true, true
 		}
 	}
-	w.inc.pool.For(len(rows), 1<<9, bodyFunc(func(lo, hi int) {
+	w.inc.pool.For(len(rows), 1<<9, kernels.BodyFunc(func(lo, hi int) {
 		for v := lo; v < hi; v++ {
 			if rows[v] {
 				w.own(int32(v))
 			}
 		}
 	}))
-	w.inc.pool.For(len(p), 1<<9, bodyFunc(func(lo, hi int) {
+	w.inc.pool.For(len(p), 1<<9, kernels.BodyFunc(func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			e := pairs.ends[i]
 			if pairs.was[i] == p[i] {

@@ -2,7 +2,6 @@ package infer
 
 import (
 	"context"
-	"encoding/csv"
 	"fmt"
 	"io"
 	"maps"
@@ -255,19 +254,14 @@ func (s *Subgraph) Write(dir string) error {
 		}
 	}
 	return atomicfile.Write(filepath.Join(dir, "nodes.csv"), func(w io.Writer) error {
-		c := csv.NewWriter(w)
-		if err := c.Write([]string{"row", "id", "asked"}); err != nil {
-			return err
+		n := len(s.Nodes)
+		if n > 0 && s.Nodes[n-1] < 0 { // the rest of the graph
+			n--
 		}
-		for i, v := range s.Nodes {
-			if v < 0 {
-				continue
-			}
-			if err := c.Write([]string{strconv.Itoa(i), s.IDs[i], strconv.FormatBool(i < s.Asked)}); err != nil {
-				return err
-			}
-		}
-		c.Flush()
-		return c.Error()
+		return writeCSV(w, n, []column{
+			{name: "row", number: func(i int) int64 { return int64(i) }},
+			{name: "id", text: func(i int) string { return s.IDs[i] }},
+			{name: "asked", text: func(i int) string { return strconv.FormatBool(i < s.Asked) }},
+		}, nil)
 	})
 }

@@ -413,12 +413,6 @@ func (p *predictor) refined(ctx context.Context) (*graph.Refined, error) {
 	case !p.manifest.Inductive:
 		return nil, fmt.Errorf("%s is not the graph that the model was trained on (%s), and its encoder reads structural attributes (x_struct), whose columns mean something for that graph only; train with --set deepwalk.width=0 for a model that serves other graphs", p.ds.Source, p.info.Data.Name)
 	}
-	return p.newEdges(ctx)
-}
-
-// newEdges finds candidates for a graph that was not trained on, and gives them
-// probabilities.
-func (p *predictor) newEdges(ctx context.Context) (*graph.Refined, error) {
 	if err := p.models(ctx); err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package infer
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -28,13 +27,7 @@ func (r *Prediction) WriteFile(path string, progress func(done, total int)) erro
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(path, func(w io.Writer) error {
-		b := bufio.NewWriterSize(w, 1<<18)
-		if err := r.write(b, format, progress); err != nil {
-			return err
-		}
-		return b.Flush()
-	})
+	return atomicfile.Write(path, func(w io.Writer) error { return r.write(w, format, progress) })
 }
 
 func (r *Prediction) write(w io.Writer, format string, progress func(done, total int)) error {

@@ -323,10 +323,7 @@ func (o *RefineOptions) table(learned *graph.Refined, from unrefined) (*RefinedG
 	}
 	if o.BothDirections {
 		slices.SortFunc(g.Edges, func(a, b RefinedEdge) int {
-			if a.Source != b.Source {
-				return int(a.Source - b.Source)
-			}
-			return int(a.Target - b.Target)
+			return compareEdges([2]int32{a.Source, a.Target}, [2]int32{b.Source, b.Target})
 		})
 	}
 	if n := g.Summary.Removed; n > 0 {

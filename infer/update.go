@@ -105,7 +105,7 @@ func (r *Graph) updateAll() {
 			case a.err == nil:
 				r.keys.make(a.u.Key, a, now)
 			default: // the next one with the key tries anew
-				r.keys.drop(a.u.Key)
+				delete(r.keys.attempts, a.u.Key)
 			}
 			a.u, a.edit = Update{}, nil
 			close(a.done)

@@ -28,15 +28,13 @@ type arenaExecutor struct {
 
 	mem   memoryPlan
 	whole bool // memory is laid out, and once has run
-
-	at *Instruction // being run, for errors
 }
 
 // view is a slot that shares the memory of its operand, all of it or the rows
-// from one on. root is the slot whose memory it is in the end.
+// from one on.
 type view struct {
-	slot, operand, root *slot
-	from                int
+	slot, operand *slot
+	from          int
 }
 
 // sized reports whether a value of the instruction has a size that may change. Those of
@@ -50,7 +48,6 @@ func (i *Instruction) sized() bool {
 
 func newArenaExecutor(p *program, opts Options) *arenaExecutor {
 	e := &arenaExecutor{p: p, timed: opts.Profile || opts.Trace != nil, trace: opts.Trace}
-	root := map[*slot]*slot{}
 	inputs := map[*slot]bool{}
 	for _, in := range p.inputs {
 		inputs[in.slot] = true
@@ -65,12 +62,9 @@ func newArenaExecutor(p *program, opts Options) *arenaExecutor {
 		switch {
 		case i.Op.Def.Sizes:
 		case isView:
-			v := view{slot: i.outs[0], operand: i.in[0], root: i.in[0], from: from}
-			if root[v.root] != nil {
-				v.root = root[v.root]
-			}
-			root[v.slot] = v.root
-			if inputs[v.root] {
+			v := view{slot: i.outs[0], operand: i.in[0], from: from}
+			v.slot.root = v.operand.base()
+			if inputs[v.slot.root] {
 				e.live = append(e.live, v)
 			} else {
 				e.views = append(e.views, v)
@@ -120,7 +114,7 @@ func (e *arenaExecutor) allocate() error {
 // show makes a view's buffer that of its operand, or some rows of it. Views are
 // shown in program order, so the operand has its memory.
 func (e *arenaExecutor) show(v view) {
-	e.p.device.Alias(v.slot.view, v.operand.view, v.from*rowWidth(v.slot.view), v.slot.n)
+	e.p.device.Alias(v.slot.view, v.operand.view, v.from*v.slot.view.RowWidth(), v.slot.n)
 }
 
 func (e *arenaExecutor) Run(step uint64) error {
@@ -133,14 +127,17 @@ func (e *arenaExecutor) Run(step uint64) error {
 	return err
 }
 
+// execute recovers once for all instructions, which costs small ones less than once for each, as
+// [Instruction.Run] does.
 func (e *arenaExecutor) execute(code []*Instruction, step uint64) (err error) {
+	var at *Instruction
 	defer func() {
 		if r := recover(); r != nil {
-			err = opError(e.p.fn, &e.at.Call, kernelFailed(r))
+			err = opError(e.p.fn, &at.Call, kernelFailed(r))
 		}
 	}()
 	for _, i := range code {
-		e.at = i
+		at = i
 		if i.random {
 			i.Key = i.Stream.At(step)
 		}
@@ -162,10 +159,8 @@ func (e *arenaExecutor) execute(code []*Instruction, step uint64) (err error) {
 				e.trace.add(e.p.fn.Name, &i.Call, step, start, took)
 			}
 		}
-		if e.p.check {
-			if err := checkFinite(e.p.device, &i.Call); err != nil {
-				return opError(e.p.fn, &i.Call, err)
-			}
+		if err := i.check(); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
@@ -90,22 +91,13 @@ func newBlockSampler(p *program, q Queue) *blockSampler {
 	for i, s := range p.shapeOps {
 		f.blocks = append(f.blocks, &DeviceBlock{Pads: p.pads})
 		if s.from != nil {
-			f.blocks[i].From = f.blocks[p.shapeOpAt(s.from)]
+			f.blocks[i].From = f.blocks[slices.Index(p.shapeOps, s.from)]
 		}
 	}
 	for range len(p.shapeOps) + 1 {
 		f.memory = append(f.memory, I64(nil, 0))
 	}
 	return f
-}
-
-func (p *program) shapeOpAt(s *shapeOp) int {
-	for i, o := range p.shapeOps {
-		if o == s {
-			return i
-		}
-	}
-	return -1
 }
 
 // enqueue queues the sampling of blocks whose graph or targets have changed.
@@ -118,7 +110,8 @@ func (f *blockSampler) enqueue() error {
 		}
 		changed, s.seen = true, now
 		if s.from == nil {
-			if err := checkTargets(s.in[1].I64, s.in[0].Device.In.Rows); err != nil {
+			// The host may know targets that are no nodes; others the search finds.
+			if err := checkIndices("target", s.in[1].I64, s.in[0].Device.In.Rows); err != nil {
 				s.seen = [2]stamp{}
 				return opError(f.p.fn, &s.Call, err)
 			}
@@ -135,16 +128,6 @@ func (f *blockSampler) enqueue() error {
 		return err
 	}
 	f.queued = true
-	return nil
-}
-
-// checkTargets looks for targets that are no nodes, where the host knows them.
-func checkTargets(targets []int64, nodes int) error {
-	for i, t := range targets {
-		if t < 0 || t >= int64(nodes) {
-			return fmt.Errorf("target %d at position %d is outside 0..%d", t, i, nodes-1)
-		}
-	}
 	return nil
 }
 

@@ -149,12 +149,20 @@ func (b *Buffer) len() int {
 
 // rows and cols view a dense tensor as a matrix: a vector as one row, a scalar
 // as one element.
-func (b *Buffer) rows() int { rows, _ := matrix(b.Dims); return rows }
+func (b *Buffer) rows() int { rows, _ := Matrix(b.Dims); return rows }
 
-func (b *Buffer) cols() int { _, cols := matrix(b.Dims); return cols }
+func (b *Buffer) cols() int { _, cols := Matrix(b.Dims); return cols }
 
-// matrix returns dimensions as those of a matrix: a vector is one row.
-func matrix(dims []int) (rows, cols int) {
+// RowWidth returns the number of elements that an index stands for.
+func (b *Buffer) RowWidth() int {
+	if len(b.Dims) == 2 {
+		return b.Dims[1]
+	}
+	return 1
+}
+
+// Matrix returns dimensions as those of a matrix: a vector is one row.
+func Matrix(dims []int) (rows, cols int) {
 	switch len(dims) {
 	case 2:
 		return dims[0], dims[1]

@@ -3,6 +3,7 @@ package runtime
 import (
 	"errors"
 	"fmt"
+	"maps"
 	goruntime "runtime"
 	"slices"
 
@@ -49,13 +50,7 @@ func NewChunked(parts *passes.Parts, dir string, room int, opts Options) *Chunke
 func (c *Chunked) Bind(name string, b *Buffer) { c.inputs[name] = b }
 
 // Result returns a result of the last run, which lies in a file until the next one or Close.
-func (c *Chunked) Result(name string) *Buffer {
-	name = c.parts.Results[name]
-	if v := c.values[name]; v != nil {
-		return v.Buffer
-	}
-	return c.inputs[name]
-}
+func (c *Chunked) Result(name string) *Buffer { return c.value(c.parts.Results[name]) }
 
 // Close gives the files back.
 func (c *Chunked) Close() error {
@@ -86,10 +81,7 @@ func (c *Chunked) Run() error {
 // drop gives the values back that nothing reads behind a part.
 func (c *Chunked) drop(at int) error {
 	for name, v := range c.values {
-		read := false
-		for _, r := range c.parts.Results {
-			read = read || r == name
-		}
+		read := slices.Contains(slices.Collect(maps.Values(c.parts.Results)), name)
 		for _, p := range c.parts.List[at+1:] {
 			read = read || slices.Contains(p.Own, name) || slices.Contains(p.Sources, name) || slices.Contains(p.Sums, name)
 		}
@@ -230,6 +222,15 @@ type ownRows struct {
 // width is how many numbers a row has.
 func (o *ownRows) width() int { return len(o.all.F32) / max(1, o.all.Dims[0]) }
 
+// span is where its rows are: those of the nodes from lo to hi, or of their entries from first
+// to last.
+func (o *ownRows) span(lo, hi, first, last int) (from, to int) {
+	if o.byEntry {
+		return first, last
+	}
+	return lo, hi
+}
+
 // prepare binds what is the same for all chunks, and makes room for what the part gives.
 func (ch *chunk) prepare(p *passes.Part) error {
 	c := ch.c
@@ -308,11 +309,8 @@ func (ch *chunk) ahead(lo, hi int) {
 		ch.entries.Range(first, last)
 	}
 	for i := range ch.own {
-		from, to := lo, hi
 		o := &ch.own[i]
-		if o.byEntry {
-			from, to = first, last
-		}
+		from, to := o.span(lo, hi, first, last)
 		if o.all != nil {
 			o.ahead.Range(from*o.width(), to*o.width())
 		}
@@ -339,10 +337,7 @@ func (ch *chunk) run(lo, hi int) error {
 	}
 	for i := range ch.own {
 		o := &ch.own[i]
-		from, to := lo, hi
-		if o.byEntry {
-			from, to = first, last
-		}
+		from, to := o.span(lo, hi, first, last)
 		if o.cut(from, to); o.all == nil {
 			o.view.F32 = slices.Grow(o.view.F32[:0], to-from)[:to-from]
 			for k := range o.view.F32 {
@@ -357,10 +352,7 @@ func (ch *chunk) run(lo, hi int) error {
 		return err
 	}
 	for _, o := range ch.given {
-		from := lo
-		if o.byEntry {
-			from = first
-		}
+		from, _ := o.span(lo, hi, first, last)
 		copy(o.all.F32[from*o.width():], ch.f.Output(o.name).F32)
 	}
 	return nil

@@ -60,11 +60,11 @@ func unary(op kernels.UnaryOp) Kernel {
 	}
 }
 
-// mode says how the dimensions of an operand fill those of a result, by NumPy's
+// Mode says how the dimensions of an operand fill those of a result, by NumPy's
 // rule: aligned at the right, missing and 1-sized dimensions repeated.
-func mode(in, out []int) kernels.BroadcastMode {
-	rows, cols := matrix(in)
-	wantRows, wantCols := matrix(out)
+func Mode(in, out []int) kernels.BroadcastMode {
+	rows, cols := Matrix(in)
+	wantRows, wantCols := Matrix(out)
 	switch {
 	case rows == wantRows && cols == wantCols:
 		return kernels.Full
@@ -80,7 +80,7 @@ func mode(in, out []int) kernels.BroadcastMode {
 func broadcast(f func(p *kernels.Pool, y, a, b []float32, rows, cols int, modeA, modeB kernels.BroadcastMode)) Kernel {
 	return func(k *Call) error {
 		a, b, y := k.In[0], k.In[1], k.Out[0]
-		f(k.Pool, y.F32, a.F32, b.F32, y.rows(), y.cols(), mode(a.Dims, y.Dims), mode(b.Dims, y.Dims))
+		f(k.Pool, y.F32, a.F32, b.F32, y.rows(), y.cols(), Mode(a.Dims, y.Dims), Mode(b.Dims, y.Dims))
 		return nil
 	}
 }
@@ -107,7 +107,7 @@ func scaling(op kernels.BinaryOp) Kernel {
 			return dense(k)
 		}
 		row, col := 0, 0
-		switch mode(b.Dims, a.Dims) {
+		switch Mode(b.Dims, a.Dims) {
 		case kernels.Full: // one row or one column, or both
 			row, col = b.cols(), 1
 		case kernels.RowVector:
@@ -134,7 +134,7 @@ func fillKernel(k *Call) error {
 
 func broadcastTo(k *Call) error {
 	x, y := k.In[0], k.Out[0]
-	m := mode(x.Dims, y.Dims)
+	m := Mode(x.Dims, y.Dims)
 	if y.DType != ir.I64 {
 		k.Pool.BroadcastTo(y.F32, x.F32, y.rows(), y.cols(), m)
 		return nil

@@ -43,7 +43,7 @@ func (k *Call) fusedOn(first int) *fused {
 		k.fused = compileExpr(k.Op, first)
 	}
 	for i, b := range k.In[first:] {
-		k.fused.chain.Inputs[i] = kernels.ChainInput{Data: b.F32, Mode: mode(b.Dims, k.Out[0].Dims)}
+		k.fused.chain.Inputs[i] = kernels.ChainInput{Data: b.F32, Mode: Mode(b.Dims, k.Out[0].Dims)}
 	}
 	k.fused.chain.Key = k.Key
 	return k.fused

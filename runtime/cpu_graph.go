@@ -15,16 +15,12 @@ var graphKernels = map[string]Kernel{
 	"edge_sum":    edgeSum,
 	"edge_kth":    edgeKth,
 	"edge_softmax": func(k *Call) error {
-		k.Pool.EdgeSoftmax(k.Out[0].F32, k.Out[1].F32, k.In[0].Graph.In, k.In[1].F32, k.In[2].F32, floats(k.In[3]), heads(k.In[1]))
+		k.Pool.EdgeSoftmax(k.Out[0].F32, k.Out[1].F32, k.In[0].Graph.In, k.In[1].F32, k.In[2].F32, floats(k.In[3]), k.In[1].RowWidth())
 		return nil
 	},
 	"edge_softmax_grad": func(k *Call) error {
-		dw := k.Out[2].F32
-		if k.unread != nil && k.unread[2] {
-			dw = nil
-		}
-		k.Pool.EdgeSoftmaxGrad(k.Out[0].F32, k.Out[1].F32, dw, k.In[0].Graph.In, k.In[1].F32, k.In[2].F32, floats(k.In[3]),
-			k.In[4].F32, k.In[5].F32, floats(k.In[6]), floats(k.In[7]), heads(k.In[1]))
+		k.Pool.EdgeSoftmaxGrad(k.Out[0].F32, k.Out[1].F32, k.wanted(2), k.In[0].Graph.In, k.In[1].F32, k.In[2].F32, floats(k.In[3]),
+			k.In[4].F32, k.In[5].F32, floats(k.In[6]), floats(k.In[7]), k.In[1].RowWidth())
 		return nil
 	},
 	"sample_block": func(*Call) error { return nil }, // found before the run: see shapeOp
@@ -64,7 +60,7 @@ func spmm(k *Call) error { return sparseProduct(k, kernels.Epilogue{}) }
 func productHeads(k *Call) int {
 	for _, v := range k.In[1:3] {
 		if v != nil {
-			return heads(v)
+			return v.RowWidth()
 		}
 	}
 	return 1
@@ -170,14 +166,6 @@ func floats(b *Buffer) []float32 {
 	return b.F32
 }
 
-// heads returns the columns of values of edges or nodes.
-func heads(b *Buffer) int {
-	if len(b.Dims) == 2 {
-		return b.Dims[1]
-	}
-	return 1
-}
-
 // ofItself reports whether inner products are those of a matrix with itself.
 func ofItself(k *Call) bool { return k.Op.Int("heads") == 0 && k.Op.Operands[1] == k.Op.Operands[2] }
 
@@ -208,7 +196,7 @@ func edgeGather(k *Call) error {
 	if k.Op.Str("side") == "src" {
 		side = kernels.Src
 	}
-	k.Pool.EdgeGather(k.Out[0].F32, k.In[0].Graph.In, k.In[1].F32, heads(k.In[1]), side)
+	k.Pool.EdgeGather(k.Out[0].F32, k.In[0].Graph.In, k.In[1].F32, k.In[1].RowWidth(), side)
 	return nil
 }
 
@@ -231,6 +219,6 @@ func edgeSum(k *Call) error {
 	if k.Op.Str("side") == "src" {
 		s = k.In[0].Graph.Out // rows are sources there, so that they sum in parallel
 	}
-	k.Pool.EdgeSum(k.Out[0].F32, s, k.In[1].F32, heads(k.In[1]), kernels.Dst)
+	k.Pool.EdgeSum(k.Out[0].F32, s, k.In[1].F32, k.In[1].RowWidth(), kernels.Dst)
 	return nil
 }

@@ -110,25 +110,17 @@ func columns(k *Call) error {
 // slice runs on the TapeMachine only: the arena executor reads the rows in place.
 func slice(k *Call) error {
 	x, y := k.In[0], k.Out[0]
-	w := rowWidth(x)
+	w := x.RowWidth()
 	k.Pool.CopyColumns(y.F32, w, 0, x.F32[k.Op.Int("from")*w:], w, 0, y.Dims[0], w)
 	return nil
 }
 
 func stack(k *Call) error {
 	a, b, y := k.In[0], k.In[1], k.Out[0]
-	w := rowWidth(y)
+	w := y.RowWidth()
 	k.Pool.CopyColumns(y.F32, w, 0, a.F32, w, 0, a.Dims[0], w)
 	k.Pool.CopyColumns(y.F32[len(a.F32):], w, 0, b.F32, w, 0, b.Dims[0], w)
 	return nil
-}
-
-// rowWidth returns the number of elements that an index stands for.
-func rowWidth(b *Buffer) int {
-	if len(b.Dims) == 2 {
-		return b.Dims[1]
-	}
-	return 1
 }
 
 // checkIndices reports the first index outside 0..rows-1.
@@ -155,7 +147,7 @@ func gather(k *Call) error {
 	if err := checkIndices("index", idx.I64, x.Dims[0]); err != nil {
 		return err
 	}
-	w := rowWidth(x)
+	w := x.RowWidth()
 	if x.DType == ir.I64 {
 		for i, r := range idx.I64 {
 			copy(y.I64[i*w:(i+1)*w], x.I64[int(r)*w:])
@@ -171,7 +163,7 @@ func scatterAdd(k *Call) error {
 	if err := checkIndices("index", idx.I64, y.Dims[0]); err != nil {
 		return err
 	}
-	k.Pool.ScatterAddRows(y.F32, x.F32, idx.I64, y.Dims[0], rowWidth(x))
+	k.Pool.ScatterAddRows(y.F32, x.F32, idx.I64, y.Dims[0], x.RowWidth())
 	return nil
 }
 

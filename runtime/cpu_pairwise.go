@@ -1,6 +1,8 @@
 package runtime
 
 import (
+	"slices"
+
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
@@ -34,7 +36,7 @@ func leaveForGradients(ops []*Instruction) {
 	for _, o := range ops {
 		if g, ok := gradientOf[o.Op.Name()]; ok {
 			from := made[o.Op.Operands[g.result]]
-			if from != nil && from.Op.Name() == g.forward && from.Op.Float("tau") == o.Op.Float("tau") && sameValues(from.Op.Operands, o.Op.Operands[:g.result]) {
+			if from != nil && from.Op.Name() == g.forward && from.Op.Float("tau") == o.Op.Float("tau") && slices.Equal(from.Op.Operands, o.Op.Operands[:g.result]) {
 				if from.saved == nil {
 					from.saved = &savedForBackward{}
 				}
@@ -43,15 +45,6 @@ func leaveForGradients(ops []*Instruction) {
 		}
 		made[o.Op.Results[0]] = o
 	}
-}
-
-func sameValues(a, b []*ir.Value) bool {
-	for i, v := range a {
-		if b[i] != v {
-			return false
-		}
-	}
-	return len(a) == len(b)
 }
 
 // savedFloats returns how many floats an operation leaves for its gradients.
@@ -77,18 +70,10 @@ func (k *Call) savedMemory() []float32 {
 
 // wanted returns result i, nil if it is not read.
 func (k *Call) wanted(i int) []float32 {
-	if k.unread != nil && k.unread[i] {
+	if !k.Wanted(i) {
 		return nil
 	}
 	return k.Out[i].F32
-}
-
-// given returns operand i, nil if it is absent.
-func (k *Call) given(i int) []float32 {
-	if k.In[i] == nil {
-		return nil
-	}
-	return k.In[i].F32
 }
 
 // pairs returns the sizes and the workspace of a pairwise operation.
@@ -107,7 +92,7 @@ func pairwiseReduce(k *Call) error {
 func pairwiseReduceGrad(k *Call) error {
 	b, f, tau, ws := k.pairs()
 	k.Pool.PairwiseReduceGrad(k.wanted(0), k.wanted(1), k.In[0].F32, k.In[1].F32, k.In[2].F32, k.In[3].F32,
-		kernels.PairwiseCotangent{RowLSE: k.given(4), ColLSE: k.given(5), Diag: k.given(6), SumSq: k.given(7)}, b, f, tau, k.savedMemory(), ws)
+		kernels.PairwiseCotangent{RowLSE: floats(k.In[4]), ColLSE: floats(k.In[5]), Diag: floats(k.In[6]), SumSq: floats(k.In[7])}, b, f, tau, k.savedMemory(), ws)
 	return nil
 }
 
@@ -119,7 +104,7 @@ func pairwiseMean(k *Call) error {
 
 func pairwiseMeanGrad(k *Call) error {
 	p := k.In[0]
-	k.Pool.PairwiseMeanGrad(k.Out[0].F32, p.F32, k.In[1].F32, k.In[2].F32, k.In[3].F32, k.given(4), p.Dims[0], p.Dims[1], float32(k.Op.Float("tau")))
+	k.Pool.PairwiseMeanGrad(k.Out[0].F32, p.F32, k.In[1].F32, k.In[2].F32, k.In[3].F32, floats(k.In[4]), p.Dims[0], p.Dims[1], float32(k.Op.Float("tau")))
 	return nil
 }
 

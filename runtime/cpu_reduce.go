@@ -7,13 +7,13 @@ var reduceKernels = map[string]Kernel{
 	"reduce_mean": func(k *Call) error {
 		reduce(k, kernels.ReduceSum)
 		y := k.Out[0].F32
-		k.Pool.Scale(y, y, 1/float32(reduced(k)))
+		k.Pool.Scale(y, y, 1/float32(k.Reduced()))
 		return nil
 	},
 	"reduce_max": reduction(kernels.ReduceMax),
 	"reduce_min": reduction(kernels.ReduceMin),
 	"logsumexp":  reduction(kernels.ReduceLSE),
-	"count":      func(k *Call) error { k.Out[0].F32[0] = float32(reduced(k)); return nil },
+	"count":      func(k *Call) error { k.Out[0].F32[0] = float32(k.Reduced()); return nil },
 
 	"group_sum": func(k *Call) error {
 		x := k.In[0]
@@ -54,8 +54,8 @@ func reduce(k *Call, kind kernels.ReduceKind) {
 	}
 }
 
-// reduced returns how many elements each result of a reduction adds, at least 1.
-func reduced(k *Call) int {
+// Reduced returns how many elements each result of a reduction adds, at least 1.
+func (k *Call) Reduced() int {
 	x := k.In[0]
 	n := count(x.Dims)
 	switch axis := k.Op.Str("axis"); {

@@ -171,7 +171,7 @@ func (r *DeviceBuffers) Import(view, bound *Buffer) error {
 	if err := r.load(bound); err != nil {
 		return err
 	}
-	view.Device, view.Graph = bound.Device, bound.Graph
+	view.Graph = bound.Graph
 	view.I64 = bound.I64 // what sizes are found by is read on the host
 	if bound.Sparse != nil {
 		*view.Sparse = *bound.Sparse
@@ -270,13 +270,8 @@ func (r *DeviceBuffers) load(b *Buffer) error {
 		return nil
 	}
 	elements := payload(b)
-	need := aligned(len(elements))
 	in, out := structureOf(b)
-	undirected := in != nil && sameSlice(in.RowPtr, out.RowPtr) && sameSlice(in.Col, out.Col)
-	if in != nil {
-		need += csrBytes(in, true)
-		need += csrBytes(out, !undirected)
-	}
+	need := aligned(len(elements)) + structureBytes(in, out)
 	if need == 0 {
 		s.loaded = s.changed
 		return nil
@@ -290,7 +285,7 @@ func (r *DeviceBuffers) load(b *Buffer) error {
 		r.stage = append(slices.Grow(r.stage[:0], need), elements...)
 		r.place(&s.in, in, s.block, nil)
 		var shared *DeviceCSR
-		if undirected {
+		if sameEntries(in, out) {
 			shared = &s.in
 		}
 		r.place(&s.out, out, s.block, shared)
@@ -354,11 +349,7 @@ func (r *DeviceBuffers) download(dst []byte, src uintptr) error {
 
 // LoadedBytes returns what a buffer of the host's takes on a device.
 func LoadedBytes(b *Buffer) int {
-	n := aligned(elementSize(b) * b.len())
-	if in, out := structureOf(b); in != nil {
-		n += csrBytes(in, true) + csrBytes(out, !(sameSlice(in.RowPtr, out.RowPtr) && sameSlice(in.Col, out.Col)))
-	}
-	return n
+	return aligned(elementSize(b)*b.len()) + structureBytes(structureOf(b))
 }
 
 // structureOf returns the two directions of a graph or a sparse matrix.
@@ -372,6 +363,14 @@ func structureOf(b *Buffer) (in, out *kernels.CSR) {
 	return nil, nil
 }
 
+// structureBytes returns what the two directions of a structure take, 0 where there is none.
+func structureBytes(in, out *kernels.CSR) int {
+	if in == nil {
+		return 0
+	}
+	return csrBytes(in, true) + csrBytes(out, !sameEntries(in, out))
+}
+
 // csrBytes returns what a structure takes, with offsets, columns and rows or
 // without.
 func csrBytes(c *kernels.CSR, whole bool) int {
@@ -382,8 +381,10 @@ func csrBytes(c *kernels.CSR, whole bool) int {
 	return n
 }
 
-func sameSlice(a, b []int32) bool {
-	return len(a) == len(b) && unsafe.SliceData(a) == unsafe.SliceData(b)
+// sameEntries tells the two directions of an undirected graph, which share their arrays.
+func sameEntries(in, out *kernels.CSR) bool {
+	same := func(a, b []int32) bool { return len(a) == len(b) && unsafe.SliceData(a) == unsafe.SliceData(b) }
+	return same(in.RowPtr, out.RowPtr) && same(in.Col, out.Col)
 }
 
 // aligned rounds up to the alignment of what lies in one block.

@@ -26,30 +26,20 @@ func (e *OpError) Error() string {
 func (e *OpError) Unwrap() error { return e.Err }
 
 func opError(f *ir.Func, k *Call, err error) *OpError {
-	return &OpError{Func: f.Name, Op: k.Op, Shapes: shapes(k.In) + " -> " + shapes(k.Out), Err: err}
+	return &OpError{Func: f.Name, Op: k.Op, Shapes: "(" + shapes(k.In) + ") -> (" + shapes(k.Out) + ")", Err: err}
 }
 
+// shapes writes the types of values with their sizes: "f32[2708,128], f32[128,128]".
 func shapes(bs []*Buffer) string {
 	s := make([]string, len(bs))
 	for i, b := range bs {
 		s[i] = b.typeString()
 	}
-	return "(" + strings.Join(s, ", ") + ")"
+	return strings.Join(s, ", ")
 }
 
-// protect runs a kernel and turns a panic, which kernels raise for slices that
-// do not fit, into an error.
-func protect(kernel Kernel, k *Call) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = kernelFailed(r)
-		}
-	}()
-	return kernel(k)
-}
-
-// kernelFailed is the error of a kernel's panic. A fault in a mapped file is one too, which
-// whoever mapped it has to find in the error.
+// kernelFailed is the error of a kernel's panic, which kernels raise for slices that do not
+// fit. A fault in a mapped file is one too, which whoever mapped it has to find in the error.
 func kernelFailed(r any) error {
 	if err, ok := r.(error); ok {
 		return fmt.Errorf("kernel failed: %w", err)
@@ -60,7 +50,7 @@ func kernelFailed(r any) error {
 // checkFinite reports the first NaN or infinity among results.
 func checkFinite(d Device, k *Call) error {
 	for i, b := range k.Out {
-		if k.unread != nil && k.unread[i] {
+		if !k.Wanted(i) {
 			continue
 		}
 		b, err := d.Export(b)

@@ -21,16 +21,27 @@ type Instruction struct {
 
 // Run computes the results at a step from the operands in In, which the caller
 // may have set. A kernel that panics gives an error.
-func (i *Instruction) Run(step uint64) error {
+func (i *Instruction) Run(step uint64) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = opError(i.p.fn, &i.Call, kernelFailed(r))
+		}
+	}()
 	if i.random {
 		i.Key = i.Stream.At(step)
 	}
-	err := protect(i.kernel, &i.Call)
-	if err == nil && i.p.check {
-		err = checkFinite(i.p.device, &i.Call)
-	}
-	if err != nil {
+	if err := i.kernel(&i.Call); err != nil {
 		return opError(i.p.fn, &i.Call, err)
+	}
+	return i.check()
+}
+
+// check looks whether the results are finite, where that is asked for.
+func (i *Instruction) check() error {
+	if i.p.check {
+		if err := checkFinite(i.p.device, &i.Call); err != nil {
+			return opError(i.p.fn, &i.Call, err)
+		}
 	}
 	return nil
 }

@@ -126,24 +126,16 @@ func (x *Function) Setup() *Executable { return x.setup }
 // Inputs returns the names of all inputs that must be bound: those of the
 // function and of its set-up, without what the set-up computes.
 func (x *Function) Inputs() []string {
-	var names []string
-	seen := map[string]bool{}
-	for _, n := range x.hoisted {
-		seen[n] = true
+	all := slices.Concat(x.reads, x.main.Inputs())
+	if x.setup != nil {
+		all = append(x.setup.Inputs(), all...)
 	}
-	add := func(inputs []string) {
-		for _, n := range inputs {
-			if !seen[n] {
-				seen[n] = true
-				names = append(names, n)
-			}
+	var names []string
+	for _, n := range all {
+		if !slices.Contains(x.hoisted, n) && !slices.Contains(names, n) {
+			names = append(names, n)
 		}
 	}
-	if x.setup != nil {
-		add(x.setup.Inputs())
-	}
-	add(x.reads)
-	add(x.main.Inputs())
 	return names
 }
 
@@ -167,10 +159,8 @@ func (x *Function) Bind(name string, b *Buffer) error {
 			return nil
 		}
 	}
-	for _, h := range x.hoisted {
-		if h == name {
-			return fmt.Errorf("runtime: @%s: %%%s is computed by @%s and cannot be bound", x.Name(), name, setupOf(x.main.Func()))
-		}
+	if slices.Contains(x.hoisted, name) {
+		return fmt.Errorf("runtime: @%s: %%%s is computed by @%s and cannot be bound", x.Name(), name, setupOf(x.main.Func()))
 	}
 	return x.main.Bind(name, b)
 }

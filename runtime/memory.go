@@ -80,21 +80,11 @@ func (m *memoryPlan) place(e *arenaExecutor) {
 	m.shared = e.p.fn.Attrs.Str(passes.Memory) == passes.Shared
 	m.arena.DType = ir.F32
 	m.end = len(e.code)
-	root := map[*slot]*slot{}
-	for _, v := range slices.Concat(e.views, e.live) {
-		root[v.slot] = v.root
-	}
-	rootOf := func(c *slot) *slot {
-		if r := root[c]; r != nil {
-			return r
-		}
-		return c
-	}
 	last := map[*slot]int{} // the last instruction that reads it
 	for k, i := range e.code {
 		for _, c := range i.in {
 			if c != nil {
-				last[rootOf(c)] = k
+				last[c.base()] = k
 			}
 		}
 	}
@@ -110,7 +100,7 @@ func (m *memoryPlan) place(e *arenaExecutor) {
 		}
 	}
 	for _, r := range e.p.fn.Results {
-		last[rootOf(e.p.slots[r.Value])] = m.end
+		last[e.p.slots[r.Value].base()] = m.end
 	}
 	varies := e.p.varying()
 	at := map[*slot]int{}
@@ -132,12 +122,12 @@ func (m *memoryPlan) place(e *arenaExecutor) {
 	for k, i := range e.code {
 		var dying []*slot
 		for _, c := range i.in {
-			if c != nil && last[rootOf(c)] == k {
-				dying = append(dying, rootOf(c))
+			if c != nil && last[c.base()] == k {
+				dying = append(dying, c.base())
 			}
 		}
 		for _, c := range i.outs {
-			if over := overwritten(i, dying, rootOf); over != nil {
+			if over := overwritten(i, dying); over != nil {
 				put(c, at[over])
 			} else {
 				put(c, -1)
@@ -149,16 +139,14 @@ func (m *memoryPlan) place(e *arenaExecutor) {
 			p.matrix = p.matrix || len(c.dims) > 1
 		}
 		m.work = append(m.work, workspace{at: i, device: e.p.device, allocation: len(m.allocations), view: Buffer{DType: ir.F32}})
+		m.allocations = append(m.allocations, allocation{first: k, last: k, matrix: true, varies: slices.ContainsFunc(i.in, varies) || slices.ContainsFunc(i.outs, varies)})
 		if l := i.saved; l != nil {
 			if n := slices.IndexFunc(m.saved, func(o savedSlot) bool { return o.at.saved == l }); n >= 0 {
 				m.allocations[m.saved[n].allocation].last = k
 			} else {
-				m.saved = append(m.saved, savedSlot{at: i, allocation: len(m.allocations) + 1, view: Buffer{DType: ir.F32}})
+				m.saved = append(m.saved, savedSlot{at: i, allocation: len(m.allocations), view: Buffer{DType: ir.F32}})
+				m.allocations = append(m.allocations, allocation{first: k, last: k, matrix: true, varies: slices.ContainsFunc(i.in, varies)})
 			}
-		}
-		m.allocations = append(m.allocations, allocation{first: k, last: k, matrix: true, varies: slices.ContainsFunc(i.in, varies) || slices.ContainsFunc(i.outs, varies)})
-		if n := len(m.saved); n > 0 && m.saved[n-1].allocation == len(m.allocations) {
-			m.allocations = append(m.allocations, allocation{first: k, last: k, matrix: true, varies: slices.ContainsFunc(i.in, varies)})
 		}
 	}
 	if !m.shared {
@@ -168,8 +156,8 @@ func (m *memoryPlan) place(e *arenaExecutor) {
 	}
 }
 
-// varying tells which slots have sizes that the program finds itself.
-func (p *program) varying() func(*slot) bool {
+// foundSizes are the symbols whose sizes the program finds itself.
+func (p *program) foundSizes() map[int]bool {
 	found := map[int]bool{}
 	for _, s := range p.shapeOps {
 		for _, c := range s.out {
@@ -187,6 +175,12 @@ func (p *program) varying() func(*slot) bool {
 			}
 		}
 	}
+	return found
+}
+
+// varying tells which slots have sizes that the program finds itself.
+func (p *program) varying() func(*slot) bool {
+	found := p.foundSizes()
 	return func(c *slot) bool {
 		return c != nil && slices.ContainsFunc(c.dims, func(d dim) bool {
 			return slices.ContainsFunc(d.terms, func(t int) bool { return found[t] })
@@ -195,7 +189,7 @@ func (p *program) varying() func(*slot) bool {
 }
 
 // overwritten returns the dying operand whose memory the result may take, or nil.
-func overwritten(i *Instruction, dying []*slot, rootOf func(*slot) *slot) *slot {
+func overwritten(i *Instruction, dying []*slot) *slot {
 	if len(i.outs) != 1 {
 		return nil
 	}
@@ -204,7 +198,7 @@ func overwritten(i *Instruction, dying []*slot, rootOf func(*slot) *slot) *slot 
 		fits := r.value.Type.Equal(out) // not a part of it
 		for k, c := range i.in {
 			// Every operand that lies in this memory must be read place by place.
-			if c != nil && rootOf(c) == r && !(i.Op.InPlace(k) && c.value.Type.Equal(out)) {
+			if c != nil && c.base() == r && !(i.Op.InPlace(k) && c.value.Type.Equal(out)) {
 				fits = false
 			}
 		}
@@ -348,28 +342,22 @@ func (m *memoryPlan) provide(d Device) error {
 
 // plan describes the layout.
 func (m *memoryPlan) plan() Plan {
-	p := Plan{Bytes: m.size, Live: m.live}
+	p := Plan{Bytes: m.size, Live: m.live, Values: len(m.values)}
 	for _, v := range m.values {
 		p.Unshared += v.slot.bytes()
 	}
 	for _, w := range m.work {
 		p.Unshared += 4 * w.floats
+		if w.floats > 0 {
+			p.Values++
+		}
 	}
 	for _, l := range m.saved {
 		p.Unshared += 4 * l.floats
-		if l.floats > 0 {
-			p.Values++
-		}
 	}
 	for _, q := range m.allocations {
 		if q.room > 0 {
 			p.Buffers++
-		}
-	}
-	p.Values = len(m.values)
-	for _, w := range m.work {
-		if w.floats > 0 {
-			p.Values++
 		}
 	}
 	return p

@@ -29,24 +29,11 @@ func PaddedEntries(n int) int { return roundUp(n, 2, 256) }
 // appended to its blocks, and everything that such rows reach stays finite:
 // see [ir.Padding].
 func (p *program) paddable() bool {
-	found := map[ir.Dim]bool{} // sizes that are rounded up
-	for _, s := range p.shapeOps {
-		for _, c := range s.out {
-			for _, d := range c.dims {
-				for _, t := range d.terms {
-					found[ir.Dim(p.sym.names[t])] = true
-				}
-			}
-		}
+	grows := map[ir.Dim]bool{} // sizes that are rounded up; the samples' own number is exact
+	for t := range p.foundSizes() {
+		grows[ir.Dim(p.sym.names[t])] = true
 	}
-	for _, in := range p.inputs {
-		for _, d := range in.dims { // the samples' own number is exact
-			for _, t := range d.terms {
-				delete(found, ir.Dim(p.sym.names[t]))
-			}
-		}
-	}
-	a := ir.Padding{Grows: func(d ir.Dim) bool { return found[d] }, Of: map[*ir.Value]ir.PadValue{}}
+	a := ir.Padding{Grows: func(d ir.Dim) bool { return grows[d] }, Of: map[*ir.Value]ir.PadValue{}}
 	for _, o := range p.ops {
 		if !a.Visit(o.Op) {
 			return false

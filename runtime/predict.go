@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/ir"
@@ -43,9 +44,7 @@ func PredictMemory(d Device, m *ir.Module, name string, inputs map[string]*Buffe
 		return mem, fmt.Errorf("runtime: module @%s has no function @%s", m.Name, name)
 	}
 	all := map[string]*Buffer{}
-	for k, b := range inputs {
-		all[k] = b
-	}
+	maps.Copy(all, inputs)
 	if s := setupOf(f); s != "" {
 		set := m.Func(s)
 		if set == nil {

@@ -33,8 +33,17 @@ type slot struct {
 	value *ir.Value
 	dims  []dim
 	view  *Buffer // what kernels read and write
+	root  *slot   // of a view, whose memory it is in the end
 	n     int     // elements stored
 	at    place   // where an imported value lies in a device's own memory
+}
+
+// base is the slot whose memory the value lies in.
+func (c *slot) base() *slot {
+	if c.root != nil {
+		return c.root
+	}
+	return c
 }
 
 // input is an argument or a parameter.

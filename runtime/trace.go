@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
 	"time"
 
@@ -63,26 +62,7 @@ func (t *Trace) begin(fn string) bool {
 func (t *Trace) add(fn string, c *Call, step uint64, start time.Time, took time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.events = append(t.events, traceEvent{op: c.Op, track: t.of[fn].id, step: step, at: start.Sub(t.start), took: took, shapes: signature(c)})
-}
-
-// signature writes the sizes of operands and results: "f32[2708,128], f32[128,128] → f32[2708,128]".
-func signature(c *Call) string {
-	var b strings.Builder
-	for i, in := range c.In {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(in.typeString())
-	}
-	b.WriteString(" → ")
-	for i, out := range c.Out {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(out.typeString())
-	}
-	return b.String()
+	t.events = append(t.events, traceEvent{op: c.Op, track: t.of[fn].id, step: step, at: start.Sub(t.start), took: took, shapes: shapes(c.In) + " → " + shapes(c.Out)})
 }
 
 // Write writes the trace in Chrome's trace event format, which ui.perfetto.dev and

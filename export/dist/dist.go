@@ -235,13 +235,11 @@ func (d *Dist) prepare(role string, in map[string]ort.Tensor, edgeIndex, weight 
 		takes[io.Name] = true
 	}
 	x, hasX := in["x"]
-	if hasX && len(x.Shape) != 2 {
+	sparse := hasX && takes[onnx.InputIndptr]
+	if hasX && (len(x.Shape) != 2 || sparse && int(x.Shape[1]) != d.Manifest.NumFeatures) {
 		return nil, fmt.Errorf("x has shape %v, want [nodes, %d]", x.Shape, d.Manifest.NumFeatures)
 	}
-	if hasX && takes[onnx.InputIndptr] {
-		if int(x.Shape[1]) != d.Manifest.NumFeatures {
-			return nil, fmt.Errorf("x has shape %v, want [nodes, %d]", x.Shape, d.Manifest.NumFeatures)
-		}
+	if sparse {
 		if err := onnx.AddSparse(in); err != nil {
 			return nil, err
 		}

@@ -15,8 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// externalPart says where a tensor's bytes are. length is -1 where that is not known:
-// to the end of the file.
+// externalPart says where a tensor's bytes are.
 type externalPart struct {
 	location       string
 	offset, length int64
@@ -38,6 +37,9 @@ func partOf(t *onnxpb.TensorProto) (externalPart, error) {
 			return p, fmt.Errorf("tensor %s: external data with %s %q", t.GetName(), e.GetKey(), e.GetValue())
 		}
 	}
+	if p.length < 0 { // the file does not say
+		p.length = elements(t.GetDims()) * elementTypes[t.GetDataType()].size
+	}
 	if !filepath.IsLocal(filepath.FromSlash(p.location)) {
 		return p, fmt.Errorf("tensor %s: its data are said to be in %q, which is no file in the model's folder", t.GetName(), p.location)
 	}
@@ -56,14 +58,10 @@ func externalFiles(m *onnxpb.ModelProto) (names []string, least map[string]int64
 		if err != nil {
 			return nil, nil, err
 		}
-		length := p.length
-		if length < 0 {
-			length = elements(t.GetDims()) * elementTypes[t.GetDataType()].size
-		}
 		if _, ok := least[p.location]; !ok {
 			names = append(names, p.location)
 		}
-		least[p.location] = max(least[p.location], p.offset+length)
+		least[p.location] = max(least[p.location], p.offset+p.length)
 	}
 	return names, least, nil
 }
@@ -130,9 +128,6 @@ func internalize(dir string, m *onnxpb.ModelProto) error {
 		p, err := partOf(t)
 		if err != nil {
 			return err
-		}
-		if p.length < 0 {
-			p.length = elements(t.GetDims()) * elementTypes[t.GetDataType()].size
 		}
 		f, err := os.Open(filepath.Join(dir, filepath.FromSlash(p.location)))
 		if err != nil {

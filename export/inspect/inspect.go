@@ -143,20 +143,9 @@ func elements(dims []int64) int64 {
 
 func describeValues(values []*onnxpb.ValueInfoProto) []IODescription {
 	list := []IODescription{}
-	for _, v := range values {
-		t := v.GetType().GetTensorType()
-		d := IODescription{manifest.IOInfo{Name: v.GetName(), DType: typeName(t.GetElemType()), Shape: []any{}}, v.GetDocString()}
-		for _, x := range t.GetShape().GetDim() {
-			switch {
-			case x.GetDimParam() != "":
-				d.Shape = append(d.Shape, x.GetDimParam())
-			case x.GetValue() == nil:
-				d.Shape = append(d.Shape, "?")
-			default:
-				d.Shape = append(d.Shape, x.GetDimValue())
-			}
-		}
-		list = append(list, d)
+	for i, info := range manifest.NewIOInfos(values) {
+		info.DType = typeName(values[i].GetType().GetTensorType().GetElemType()) // those of gsrc are two
+		list = append(list, IODescription{info, values[i].GetDocString()})
 	}
 	return list
 }

@@ -58,30 +58,18 @@ func (m *Manifest) ReadFile(name string) ([]byte, error) {
 
 // openFile opens a file that has the size it should have.
 func openFile(path string, want FileInfo) (*os.File, error) {
-	if err := checkSize(path, want); err != nil {
-		return nil, err
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	return f, nil
-}
-
-// checkSize is what of a file can be known without reading it.
-func checkSize(path string, want FileInfo) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return &FileError{path, "the manifest lists it, and it is missing"}
+		return nil, &FileError{path, "the manifest lists it, and it is missing"}
 	case err != nil:
-		return err
+		return nil, err
 	case !info.Mode().IsRegular():
-		return &FileError{path, "it is no file"}
+		return nil, &FileError{path, "it is no file"}
 	case info.Size() != want.Bytes:
-		return &FileError{path, fmt.Sprintf("it has %d bytes, the manifest says %d", info.Size(), want.Bytes)}
+		return nil, &FileError{path, fmt.Sprintf("it has %d bytes, the manifest says %d", info.Size(), want.Bytes)}
 	}
-	return nil
+	return os.Open(path)
 }
 
 // checkSum holds content against the checksum for reading: CRC-32C, or SHA-256 where an

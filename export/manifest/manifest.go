@@ -198,15 +198,18 @@ func NewFileInfo(data []byte) FileInfo {
 func NewIOInfos(values []*onnxpb.ValueInfoProto) []IOInfo {
 	list := []IOInfo{}
 	for _, v := range values {
-		t := v.Type.GetTensorType()
+		t := v.GetType().GetTensorType()
 		info := IOInfo{Name: v.Name, DType: "float32", Shape: []any{}}
-		if onnxpb.TensorProto_DataType(t.ElemType) == onnx.Int64Type {
+		if onnxpb.TensorProto_DataType(t.GetElemType()) == onnx.Int64Type {
 			info.DType = "int64"
 		}
-		for _, d := range t.Shape.GetDim() {
-			if name := d.GetDimParam(); name != "" {
-				info.Shape = append(info.Shape, name)
-			} else {
+		for _, d := range t.GetShape().GetDim() {
+			switch {
+			case d.GetDimParam() != "":
+				info.Shape = append(info.Shape, d.GetDimParam())
+			case d.GetValue() == nil:
+				info.Shape = append(info.Shape, "?")
+			default:
 				info.Shape = append(info.Shape, d.GetDimValue())
 			}
 		}

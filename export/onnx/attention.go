@@ -99,13 +99,3 @@ func (e *emitter) groupRepeat(t tensor, times int) tensor {
 	}
 	return e.matmul(t, e.blocks(t.width(), times, true))
 }
-
-func emitGroupSum(e *emitter, op *ir.Op) value {
-	x := e.operand(op, 0)
-	return value{t: e.groupSum(x, op.Int("groups"))}
-}
-
-func emitGroupRepeat(e *emitter, op *ir.Op) value {
-	x := e.operand(op, 0)
-	return value{t: e.groupRepeat(x, op.Int("times"))}
-}

@@ -54,13 +54,8 @@ func (s *bucketSum) edgeTables() []tensor {
 // split cuts entries of all classes into the rows of each, [R,C].
 func (s *bucketSum) split(entries, rows tensor, widths []int) []tensor {
 	b := s.b
-	sizes := make([]int64, len(widths))
-	parts := make([]tensor, len(widths))
-	for i, w := range widths {
-		sizes[i] = int64(w)
-		parts[i] = tensor{dtype: entries.dtype, dims: []dim{unknown}}
-	}
-	parts = b.multi("Split", parts, []tensor{entries, b.binary("Mul", rows, b.ints("width", sizes, len(sizes)))}, intAttr("axis", 0))
+	parts := slices.Repeat([]tensor{{dtype: entries.dtype, dims: []dim{unknown}}}, len(widths))
+	parts = b.multi("Split", parts, []tensor{entries, b.binary("Mul", rows, b.widths(widths))}, intAttr("axis", 0))
 	for i, w := range widths {
 		parts[i] = b.reshape(parts[i], b.int64s(-1, int64(w)), unknown, fixed(w))
 	}

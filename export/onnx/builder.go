@@ -241,6 +241,17 @@ func (b *builder) prune() {
 	b.graph.ValueInfo = slices.DeleteFunc(b.graph.ValueInfo, func(v *onnxpb.ValueInfoProto) bool { return !needed[v.Name] })
 }
 
+// outputsOf is the set of the values that nodes make.
+func outputsOf(nodes []*onnxpb.NodeProto) map[string]bool {
+	made := map[string]bool{}
+	for _, n := range nodes {
+		for _, name := range n.Output {
+			made[name] = true
+		}
+	}
+	return made
+}
+
 func intAttr(name string, v int64) *onnxpb.AttributeProto {
 	return &onnxpb.AttributeProto{Name: name, Type: onnxpb.AttributeProto_INT, I: proto.Int64(v)}
 }
@@ -303,6 +314,24 @@ func (b *builder) initializer(name string, dtype onnxpb.TensorProto_DataType, ra
 func (b *builder) int64s(v ...int64) tensor    { return b.ints("const", v, len(v)) }
 func (b *builder) int64Const(v int64) tensor   { return b.ints("const", []int64{v}) }
 func (b *builder) floatConst(v float32) tensor { return b.floats("const", []float32{v}) }
+
+// widths are those of classes of rows, int64 [classes].
+func (b *builder) widths(list []int) tensor {
+	wide := make([]int64, len(list))
+	for i, w := range list {
+		wide[i] = int64(w)
+	}
+	return b.ints("width", wide, len(list))
+}
+
+// upTo lists 0, 1, …, n−1.
+func upTo(n int) []int64 {
+	list := make([]int64, n)
+	for i := range list {
+		list[i] = int64(i)
+	}
+	return list
+}
 
 // filled returns a tensor of one repeated value whose shape is a value.
 func (b *builder) filled(shape tensor, dtype onnxpb.TensorProto_DataType, raw []byte, dims ...dim) tensor {

@@ -198,12 +198,8 @@ func (f *scatterSum) total(messages tensor) tensor {
 	b, width := f.b, messages.width()
 	index, ok := f.index[width]
 	if !ok {
-		columns := make([]int64, width)
-		for i := range columns {
-			columns[i] = int64(i)
-		}
 		start := b.binary("Mul", b.unsqueeze(f.into, 1), b.int64Const(int64(width)))
-		index = b.reshape(b.binary("Add", start, b.ints("const", columns, 1, width)), b.int64s(-1), unknown)
+		index = b.reshape(b.binary("Add", start, b.ints("const", upTo(width), 1, width)), b.int64s(-1), unknown)
 		f.index[width] = index
 	}
 	// One row more, which self-loops go to.

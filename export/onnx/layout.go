@@ -79,20 +79,12 @@ func layOut(b *builder, count tensor, widths []int) classes {
 	entries := b.op("ScatterElements", Int64Type, []dim{unknown}, []tensor{b.filledInt(all, 0, unknown), at, take}, intAttr("axis", 0))
 	first := b.op("CumSum", Int64Type, []dim{unknown}, []tensor{entries, b.int64Const(0)}, intAttr("exclusive", 1))
 	c := classes{start: b.gather(first, at)}
-	index := make([]int64, k+1)
-	for i := range index {
-		index[i] = int64(i)
-	}
-	borders := b.gather(first, b.binary("Mul", b.ints("const", index, k+1), n)) // [k+1]
+	borders := b.gather(first, b.binary("Mul", b.ints("const", upTo(k+1), k+1), n)) // [k+1]
 	cut := func(from, to int64) tensor {
 		return b.op("Slice", Int64Type, []dim{fixed(int(to - from))}, []tensor{borders, b.int64s(from), b.int64s(to), b.int64s(0)})
 	}
 	c.size = cut(int64(k), int64(k+1))
-	wide := make([]int64, k)
-	for i, w := range widths {
-		wide[i] = int64(w)
-	}
-	widthOf := b.ints("width", wide, k)
+	widthOf := b.widths(widths)
 	c.rows = b.binary("Div", b.binary("Sub", cut(1, int64(k+1)), cut(0, int64(k))), widthOf)
 	before := b.op("CumSum", Int64Type, []dim{fixed(k)}, []tensor{c.rows, b.int64Const(0)}, intAttr("exclusive", 1))
 	within := b.binary("Div", b.binary("Sub", c.start, b.gather(borders, of)), b.gather(widthOf, of))
@@ -116,11 +108,7 @@ func buildTables(l *edgeList) tables {
 		grid := []dim{fixed(sortChunks), unknown}
 		sorted := b.multi("TopK", []tensor{{dtype: Int64Type, dims: grid}, {dtype: Int64Type, dims: grid}},
 			[]tensor{keys, length}, intAttr("axis", 1), intAttr("largest", 0), intAttr("sorted", 1))
-		numbers := make([]int64, sortChunks)
-		for i := range numbers {
-			numbers[i] = int64(i)
-		}
-		chunk := b.ints("chunk", numbers, sortChunks, 1)
+		chunk := b.ints("chunk", upTo(sortChunks), sortChunks, 1)
 		edge := b.binary("Add", sorted[1], b.binary("Mul", chunk, length))
 		// How many edges into each node every chunk has, [N+1, chunks].
 		run := b.reshape(b.binary("Add", b.binary("Mul", sorted[0], b.int64Const(sortChunks)), chunk), b.int64s(-1), unknown)

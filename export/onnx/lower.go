@@ -157,21 +157,7 @@ func (e *emitter) unsupported(op *ir.Op, format string, args ...any) emitError {
 
 // run emits the operations that the results need.
 func (e *emitter) run() {
-	needed := map[*ir.Value]bool{}
-	for _, r := range e.fn.Results {
-		needed[r.Value] = true
-	}
-	var body []*ir.Op
-	for _, op := range slices.Backward(e.fn.Body) {
-		if !slices.ContainsFunc(op.Results, func(v *ir.Value) bool { return needed[v] }) {
-			continue
-		}
-		body = append(body, op)
-		for _, v := range op.Operands {
-			needed[v] = true
-		}
-	}
-	for _, op := range slices.Backward(body) {
+	for _, op := range neededOps(e.fn, e.fn.Results, nil) {
 		e.emit(op)
 	}
 }

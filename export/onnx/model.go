@@ -93,9 +93,7 @@ func StagedModel(fn *ir.Func, params map[string][]float32, o ModelOptions) (_ *o
 	if lowering == Dense && o.Precision != FP32 {
 		return nil, nil, fmt.Errorf("@%s: %w", fn.Name, ErrDensePrecision)
 	}
-	name := o.Name
-	name = cmp.Or(name, fn.Name)
-	e := newEmitter(newBuilder(name, o.Doc), fn, lowering, params)
+	e := newEmitter(newBuilder(cmp.Or(o.Name, fn.Name), o.Doc), fn, lowering, params)
 	e.precision = o.Precision
 	e.opset = opset
 	defer emitted(&err)

@@ -131,19 +131,12 @@ func (l layers) path(op *ir.Op) string {
 	if !ok {
 		return name
 	}
-	if stem, number, found := cutLast(name, "_"); found {
-		if _, err := strconv.Atoi(number); err == nil {
-			name = stem // numbered among its layer's
+	if i := strings.LastIndexByte(name, '_'); i >= 0 {
+		if _, err := strconv.Atoi(name[i+1:]); err == nil {
+			name = name[:i] // numbered among its layer's
 		}
 	}
 	return layer + "/" + name
-}
-
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return s, "", false
 }
 
 // param is the path of a parameter.

@@ -129,8 +129,7 @@ func (s *search) candidates(n near, twoStep int, mutual bool) *candidates {
 		all.dims = []dim{unknown}
 		size := b.sizeOf(all, 0)
 		list := []dim{unknown}
-		sorted := b.multi("TopK", []tensor{{dtype: Int64Type, dims: list}, {dtype: Int64Type, dims: list}},
-			[]tensor{all, size}, intAttr("axis", 0), intAttr("largest", 0), intAttr("sorted", 1))
+		sorted := b.ascending(all, size)
 		pair := b.binary("Div", sorted[0], four)
 		shifted := func(from int64, ts ...tensor) tensor {
 			return b.op("Slice", Int64Type, list, []tensor{b.concat(0, ts...), b.int64s(from), b.binary("Add", size, b.int64Const(from)), b.int64s(0)})

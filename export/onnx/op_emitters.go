@@ -58,17 +58,17 @@ func init() {
 		"broadcast_to": {emitBroadcastTo, false},
 		"unsqueeze":    {emitUnsqueeze, true},
 		"squeeze":      {emitSqueeze, true},
-		"softmax":      {emitSoftmax, true},
-		"log_softmax":  {emitLogSoftmax, true},
+		"softmax":      {emitSoftmax("Softmax"), true},
+		"log_softmax":  {emitSoftmax("LogSoftmax"), true},
 		"l1_normalize": {emitNormalize(1), true},
 		"l2_normalize": {emitNormalize(2), true},
 
 		"matmul":       {emitMatMul, true},
 		"spectral_map": {emitSpectralMap, false},
-		"concat":       {emitConcat, true},
-		"columns":      {emitColumns, true},
-		"slice":        {emitSlice, false},
-		"stack":        {emitStack, false},
+		"concat":       {emitConcat(1), true},
+		"columns":      {emitSlice(1, "width"), true},
+		"slice":        {emitSlice(0, "count"), false},
+		"stack":        {emitConcat(0), false},
 		"gather":       {emitGather, false},
 		"scatter_add":  {emitScatterAdd, false},
 		"pair_dot":     {emitPairDot, false},
@@ -86,8 +86,8 @@ func init() {
 		"neighbor_kernel":  {emitNeighborKernel, false},
 
 		"edge_softmax": {emitEdgeSoftmax, false},
-		"group_sum":    {emitGroupSum, true},
-		"group_repeat": {emitGroupRepeat, true},
+		"group_sum":    {func(e *emitter, op *ir.Op) value { return value{t: e.groupSum(e.operand(op, 0), op.Int("groups"))} }, true},
+		"group_repeat": {func(e *emitter, op *ir.Op) value { return value{t: e.groupRepeat(e.operand(op, 0), op.Int("times"))} }, true},
 	}
 }
 
@@ -231,11 +231,7 @@ func axesOf(op *ir.Op, rank int) []int64 {
 	case "1":
 		return []int64{1}
 	}
-	axes := make([]int64, rank)
-	for i := range axes {
-		axes[i] = int64(i)
-	}
-	return axes
+	return upTo(rank)
 }
 
 func emitReduce(opType string) func(*emitter, *ir.Op) value {
@@ -292,14 +288,10 @@ func emitSqueeze(e *emitter, op *ir.Op) value {
 	return value{t: e.vector(x)}
 }
 
-func emitSoftmax(e *emitter, op *ir.Op) value {
-	x := e.operand(op, 0)
-	return value{t: e.unary("Softmax", x, intAttr("axis", 1))}
-}
-
-func emitLogSoftmax(e *emitter, op *ir.Op) value {
-	x := e.operand(op, 0)
-	return value{t: e.unary("LogSoftmax", x, intAttr("axis", 1))}
+func emitSoftmax(opType string) func(*emitter, *ir.Op) value {
+	return func(e *emitter, op *ir.Op) value {
+		return value{t: e.unary(opType, e.operand(op, 0), intAttr("axis", 1))}
+	}
 }
 
 // emitNormalize divides rows by their p-norm, at least eps, so that rows of
@@ -363,28 +355,22 @@ func emitMatMul(e *emitter, op *ir.Op) value {
 	return value{t: e.matmul(flip(x, op.Bool("ta")), flip(y, op.Bool("tb")))}
 }
 
-func emitConcat(e *emitter, op *ir.Op) value {
-	x, y := e.operands2(op)
-	return value{t: e.concat(1, x, y)}
+func emitConcat(axis int) func(*emitter, *ir.Op) value {
+	return func(e *emitter, op *ir.Op) value {
+		x, y := e.operands2(op)
+		return value{t: e.concat(axis, x, y)}
+	}
 }
 
-func emitColumns(e *emitter, op *ir.Op) value {
-	x := e.operand(op, 0)
-	from, width := op.Int("from"), op.Int("width")
-	return value{t: e.op("Slice", x.dtype, []dim{x.dims[0], fixed(width)},
-		[]tensor{x, e.int64s(int64(from)), e.int64s(int64(from + width)), e.int64s(1)})}
-}
-
-func emitSlice(e *emitter, op *ir.Op) value {
-	x := e.operand(op, 0)
-	from, count := op.Int("from"), op.Int("count")
-	return value{t: e.op("Slice", x.dtype, append([]dim{fixed(count)}, x.dims[1:]...),
-		[]tensor{x, e.int64s(int64(from)), e.int64s(int64(from + count)), e.int64s(0)})}
-}
-
-func emitStack(e *emitter, op *ir.Op) value {
-	x, y := e.operands2(op)
-	return value{t: e.concat(0, x, y)}
+// emitSlice writes a part of the operand along an axis, as long as an attribute says.
+func emitSlice(axis int, length string) func(*emitter, *ir.Op) value {
+	return func(e *emitter, op *ir.Op) value {
+		x := e.operand(op, 0)
+		from, n := op.Int("from"), op.Int(length)
+		dims := slices.Clone(x.dims)
+		dims[axis] = fixed(n)
+		return value{t: e.op("Slice", x.dtype, dims, []tensor{x, e.int64s(int64(from)), e.int64s(int64(from + n)), e.int64s(int64(axis))})}
+	}
 }
 
 func emitGather(e *emitter, op *ir.Op) value {
@@ -403,11 +389,7 @@ func emitScatterAdd(e *emitter, op *ir.Op) value {
 		return value{t: e.scatterAdd(e.filledFloat(shape, 0, dims...), idx, x)}
 	}
 	width := x.width()
-	columns := make([]int64, width)
-	for i := range columns {
-		columns[i] = int64(i)
-	}
-	flat := e.binary("Add", e.binary("Mul", e.unsqueeze(idx, 1), e.int64Const(int64(width))), e.ints("const", columns, 1, width))
+	flat := e.binary("Add", e.binary("Mul", e.unsqueeze(idx, 1), e.int64Const(int64(width))), e.ints("const", upTo(width), 1, width))
 	rows := e.gather(shape, e.int64s(0))
 	zeros := e.filledFloat(e.binary("Mul", rows, e.int64Const(int64(width))), 0, unknown)
 	sums := e.scatterAdd(zeros, e.reshape(flat, e.int64s(-1), unknown), e.reshape(x, e.int64s(-1), unknown))

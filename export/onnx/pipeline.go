@@ -195,11 +195,4 @@ func bindRefined(cls, enc *emitter, c *candidates, p tensor, weighted bool) {
 	}
 }
 
-func Result(fn *ir.Func, name string) *ir.Value {
-	for _, r := range fn.Results {
-		if r.Name == name {
-			return r.Value
-		}
-	}
-	return nil
-}
+func Result(fn *ir.Func, name string) *ir.Value { return fn.Result(name) }

@@ -61,8 +61,8 @@ func Preprocess(s *schema.Schema, o ModelOptions) (m *onnxpb.ModelProto, output 
 func JoinColumns(prepare, model *onnxpb.ModelProto) (*onnxpb.ModelProto, error) {
 	const x, scope = "x", "columns/"
 	prepare, joined := proto.Clone(prepare).(*onnxpb.ModelProto), proto.Clone(model).(*onnxpb.ModelProto)
-	taken := map[string]bool{}
 	g := joined.Graph
+	taken := outputsOf(g.Node)
 	at := slices.IndexFunc(g.Input, func(v *onnxpb.ValueInfoProto) bool { return v.Name == x })
 	if at < 0 || prepare.Graph.Output[0].Name != x {
 		return nil, fmt.Errorf("columns cannot be joined to a model without an input x, nor where one of them has that name")
@@ -70,11 +70,6 @@ func JoinColumns(prepare, model *onnxpb.ModelProto) (*onnxpb.ModelProto, error) 
 	g.Input = slices.Delete(g.Input, at, at+1)
 	for _, v := range slices.Concat(g.Input, g.Output) {
 		taken[v.Name] = true
-	}
-	for _, n := range g.Node {
-		for _, name := range n.Output {
-			taken[name] = true
-		}
 	}
 	for _, t := range g.Initializer {
 		taken[t.Name] = true
@@ -120,20 +115,15 @@ func (b *builder) column(c *schema.Column, in tensor) (parts []tensor) {
 	if c.Kind == schema.Category {
 		n := len(c.Categories)
 		keys := &onnxpb.AttributeProto{Name: "keys_strings", Type: onnxpb.AttributeProto_STRINGS}
-		codes := make([]int64, n)
-		for i, v := range c.Categories {
-			keys.Strings, codes[i] = append(keys.Strings, []byte(v)), int64(i)
-		}
-		places := make([]int64, n+1)
-		for i := range places {
-			places[i] = int64(i)
+		for _, v := range c.Categories {
+			keys.Strings = append(keys.Strings, []byte(v))
 		}
 		code := b.filledInt(b.sizeOf(in, 0), 0, in.dims...)
 		if n > 0 {
-			code = b.op("LabelEncoder", Int64Type, in.dims, []tensor{in}, keys, intsAttr("values_int64s", codes...), intAttr("default_int64", int64(n)))
+			code = b.op("LabelEncoder", Int64Type, in.dims, []tensor{in}, keys, intsAttr("values_int64s", upTo(n)...), intAttr("default_int64", int64(n)))
 			b.graph.Node[len(b.graph.Node)-1].Domain = mlDomain
 		}
-		hit := b.compare("Equal", b.unsqueeze(code, 1), b.ints("const", places, 1, n+1))
+		hit := b.compare("Equal", b.unsqueeze(code, 1), b.ints("const", upTo(n+1), 1, n+1))
 		return []tensor{b.cast(hit, float32Type)}
 	}
 	if c.Kind == schema.Value {

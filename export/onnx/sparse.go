@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
@@ -179,8 +180,6 @@ func AddSparse(in map[string]ort.Tensor) error {
 		return err
 	}
 	delete(in, SparseArg)
-	for name, v := range parts {
-		in[name] = v
-	}
+	maps.Copy(in, parts)
 	return nil
 }

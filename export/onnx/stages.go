@@ -72,7 +72,7 @@ type stagePlan struct {
 	level   map[*ir.Value]int
 }
 
-// neededOps are the operations that values are computed by, but for leaves.
+// neededOps are the operations that results are computed by, but for a leaf; nil is none.
 func neededOps(fn *ir.Func, results []ir.Result, leaf *ir.Value) (ops []*ir.Op) {
 	needed := map[*ir.Value]bool{}
 	for _, r := range results {
@@ -257,12 +257,7 @@ func (e *emitter) cosine(m *onnxpb.ModelProto) *Stages {
 
 // stages names what planStages found, nil where something has no tensor of its own.
 func (e *emitter) stages(p *stagePlan) *Stages {
-	made := map[string]bool{}
-	for _, n := range e.builder.graph.Node {
-		for _, name := range n.Output {
-			made[name] = true
-		}
-	}
+	made := outputsOf(e.builder.graph.Node)
 	s := &Stages{Values: make([][]string, len(p.values))}
 	if e.nodes != nil {
 		s.Nodes = e.nodes.name
@@ -337,16 +332,11 @@ type emittedSum struct {
 // place of the values, and leaves out the values that no level reads any more. weight is
 // the input edge_weight, nil if there is none.
 func (s *Stages) addSums(g *onnxpb.GraphProto, p *stagePlan, sums []emittedSum, weight *tensor) {
-	typed := map[string]bool{} // tensors that nodes make
-	for _, n := range g.Node {
-		for _, name := range n.Output {
-			typed[name] = true
-		}
-	}
+	made := outputsOf(g.Node)
 	for _, x := range sums {
 		at := p.level[x.result]
 		known := x.weight == nil || x.weight.name == s.Weights || s.Weights == "" && weight != nil && x.weight.name == weight.name
-		if !known || at == 0 || at > len(s.Values) || x.of.dtype != float32Type || !typed[x.sum.name] || !typed[x.of.name] {
+		if !known || at == 0 || at > len(s.Values) || x.of.dtype != float32Type || !made[x.sum.name] || !made[x.of.name] {
 			continue
 		}
 		s.Sums = append(s.Sums, NeighborSum{Name: x.sum.name, Of: x.of.name, Weighted: x.weight != nil})
@@ -465,12 +455,7 @@ func (s *Stages) Part(m *onnxpb.ModelProto, level int) (*onnxpb.ModelProto, erro
 		}
 		g.Input = append(g.Input, infos[name])
 	}
-	made := map[string]bool{}
-	for _, n := range nodes {
-		for _, name := range n.Output {
-			made[name] = true
-		}
-	}
+	made := outputsOf(nodes)
 	g.Initializer = slices.DeleteFunc(g.Initializer, func(t *onnxpb.TensorProto) bool { return !needed[t.Name] })
 	g.ValueInfo = slices.DeleteFunc(g.ValueInfo, func(v *onnxpb.ValueInfoProto) bool {
 		return !made[v.Name] || slices.ContainsFunc(g.Output, func(o *onnxpb.ValueInfoProto) bool { return o.Name == v.Name })

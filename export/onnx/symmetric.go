@@ -65,8 +65,7 @@ func (l *edgeList) symmetric(weight *tensor) (*edgeList, *tensor) {
 		// Side by side, so that of equal ones the first listed comes first.
 		all := b.reshape(b.concat(1, code(l.dst, l.src), code(l.src, l.dst)), b.int64s(-1), unknown)
 		size := b.sizeOf(all, 0)
-		sorted := b.multi("TopK", []tensor{{dtype: Int64Type, dims: list}, {dtype: Int64Type, dims: list}},
-			[]tensor{all, size}, intAttr("axis", 0), intAttr("largest", 0), intAttr("sorted", 1))
+		sorted := b.ascending(all, size)
 		before := b.op("Slice", Int64Type, list, []tensor{b.concat(0, b.int64s(-1), sorted[0]), b.int64s(0), size, b.int64s(0)})
 		first := b.op("Not", boolType, list, []tensor{b.compare("Equal", sorted[0], before)})
 		real := b.compare("Less", sorted[0], last)

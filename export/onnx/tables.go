@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/runtime/ort"
@@ -186,9 +187,7 @@ func AddTables(in map[string]ort.Tensor, nodes int, symmetric bool) error {
 	if err != nil {
 		return err
 	}
-	for name, v := range t.Inputs() {
-		in[name] = v
-	}
+	maps.Copy(in, t.Inputs())
 	return nil
 }
 

@@ -302,14 +302,8 @@ func (o *Options) ComparePipeline(m *Model, in, got map[string]ort.Tensor) ([]Ou
 
 // pipelineInputs are those of a case with that many neighbours.
 func (m *Model) pipelineInputs(c Example, k int) map[string]ort.Tensor {
-	in := map[string]ort.Tensor{"x": c.X, onnx.InputEdgeIndex: c.Edges, onnx.InputK: ort.Int64s([]int64{int64(k)}, 1)}
-	if m.Weighted {
-		e := c.Edges.Shape[1]
-		in[onnx.InputEdgeWeight] = ort.Float32s(slices.Repeat([]float32{1}, int(e)), e)
-		if c.EdgeWeights != nil {
-			in[onnx.InputEdgeWeight] = *c.EdgeWeights
-		}
-	}
+	in := m.inputs(c, ort.Tensor{})
+	in[onnx.InputK] = ort.Int64s([]int64{int64(k)}, 1)
 	return in
 }
 

@@ -18,8 +18,12 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/cuda/src"
 )
 
-//go:embed host/emulator.c host/emulator.h
-var files embed.FS
+//go:embed build.go host
+var own embed.FS
+
+// Sources are the files that a built library depends on, beside the kernels of
+// package src.
+func Sources() fs.FS { return own }
 
 // ErrNoCompiler is what Build returns where there is no C compiler.
 var ErrNoCompiler = errors.New("there is no C compiler cc in the path")
@@ -32,7 +36,7 @@ func Build(folder string, also ...string) (string, error) {
 	if err != nil {
 		return "", ErrNoCompiler
 	}
-	host, err := fs.Sub(files, "host")
+	host, err := fs.Sub(own, "host")
 	if err != nil {
 		return "", err
 	}

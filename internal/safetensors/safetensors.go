@@ -125,10 +125,7 @@ func (f *File) Write(w io.Writer) error {
 		if err != nil {
 			return err
 		}
-		h.WriteByte(',')
-		h.Write(key)
-		h.WriteByte(':')
-		h.Write(val)
+		fmt.Fprintf(&h, ",%s:%s", key, val)
 	}
 	h.WriteByte('}')
 	for h.Len()%8 != 0 { // so that the data is aligned
@@ -224,12 +221,7 @@ func Parse(data []byte) (*File, error) {
 			f.Metadata = nil
 		}
 	}
-	slices.SortStableFunc(entries, func(a, b named) int {
-		if a.Offsets[0] != b.Offsets[0] {
-			return int(min(1, max(-1, a.Offsets[0]-b.Offsets[0])))
-		}
-		return int(min(1, max(-1, a.Offsets[1]-b.Offsets[1])))
-	})
+	slices.SortStableFunc(entries, func(a, b named) int { return slices.Compare(a.Offsets[:], b.Offsets[:]) })
 	at := int64(0)
 	for _, e := range entries {
 		if e.Offsets[0] != at || e.Offsets[1] < at || e.Offsets[1] > int64(len(body)) {
@@ -338,10 +330,8 @@ func decode[T element](e *named, data []byte) ([]T, error) {
 
 // Lookup returns the tensor of a name, or nil.
 func (f *File) Lookup(name string) *Tensor {
-	for i := range f.Tensors {
-		if f.Tensors[i].Name == name {
-			return &f.Tensors[i]
-		}
+	if i := slices.IndexFunc(f.Tensors, func(t Tensor) bool { return t.Name == name }); i >= 0 {
+		return &f.Tensors[i]
 	}
 	return nil
 }

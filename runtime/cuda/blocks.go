@@ -16,11 +16,7 @@ type blockWork struct {
 }
 
 func layBlockWork(f *runtime.DeviceBlock, at uintptr) (w blockWork) {
-	put := func(bytes int) uintptr {
-		here := at + uintptr(w.bytes)
-		w.bytes += (bytes + 255) &^ 255
-		return here
-	}
+	put := placing(at, &w.bytes)
 	w.met = put(4 * f.Graph.Rows)
 	w.node, w.first = put(4*f.MaxEntries), put(4*f.MaxEntries)
 	w.rest = put(max(scanBytes(f.MaxTargets), scanBytes(f.MaxEntries), sortBytes(f.MaxEntries)))
@@ -42,31 +38,20 @@ func sampleBlock(q Stream, f *runtime.DeviceBlock) error {
 		from = Ptr(f.From.Counts)
 	}
 	counts, g := Ptr(f.Counts), f.Graph
-	var err error
-	run := func(kernel string, n int, args ...uint64) {
-		if err == nil {
-			err = every(q, kernel, max(1, n), args...)
-		}
-	}
-	add := func(s scan) {
-		if err == nil {
-			err = s.launch(q, w.rest)
-		}
-	}
+	s := steps{q: q}
+	run := func(kernel string, n int, args ...uint64) { s.run(kernel, max(1, n), args...) }
 	run("gsrc_block_begin", g.Rows, counts, Ptr(w.met), from, Int(f.MaxTargets), Int(g.Rows))
 	run("gsrc_block_targets", f.MaxTargets, counts, Ptr(w.met), Ptr(f.In.RowPtr), Ptr(f.Targets), Ptr(g.RowPtr), Int(g.Rows))
-	add(scan{Y: f.In.RowPtr, X: f.In.RowPtr, Total: count(runtime.BlockEntries), N: f.MaxTargets, Count: count(runtime.BlockTargets), End: true})
+	s.scan(scan{Y: f.In.RowPtr, X: f.In.RowPtr, Total: count(runtime.BlockEntries), N: f.MaxTargets, Count: count(runtime.BlockTargets), End: true}, w.rest)
 	run("gsrc_block_admit", 1, counts, Int(f.MaxEntries), flag(f.Pads))
 	run("gsrc_block_entries", f.MaxEntries, counts, Ptr(w.met), Ptr(f.In.Row), Ptr(f.Entries), Ptr(w.node), Ptr(f.Targets), Ptr(f.In.RowPtr), Ptr(g.RowPtr), Ptr(g.Col))
 	run("gsrc_block_new", f.MaxEntries, counts, Ptr(w.first), Ptr(w.met), Ptr(w.node))
-	add(scan{Y: w.first, X: w.first, Total: count(runtime.BlockNew), N: f.MaxEntries, Count: count(runtime.BlockEntries)})
+	s.scan(scan{Y: w.first, X: w.first, Total: count(runtime.BlockNew), N: f.MaxEntries, Count: count(runtime.BlockEntries)}, w.rest)
 	run("gsrc_block_place", max(f.MaxTargets, f.MaxEntries), counts, Ptr(f.Sources), Ptr(f.In.Col), Ptr(f.Targets), Ptr(w.met), Ptr(w.node), Ptr(w.first), flag(f.Pads))
-	if err == nil {
-		err = sort{
-			KeyTo: f.Out.Row, ValueTo: f.Out.Perm, Key: f.In.Col, KeyTemp: w.node, ValTemp: w.first,
-			N: f.MaxEntries, Count: count(runtime.BlockEntries), Bits: bits.Len(uint(f.MaxSources())),
-		}.launch(q, w.rest)
-	}
+	s.sort(sort{
+		KeyTo: f.Out.Row, ValueTo: f.Out.Perm, Key: f.In.Col, KeyTemp: w.node, ValTemp: w.first,
+		N: f.MaxEntries, Count: count(runtime.BlockEntries), Bits: bits.Len(uint(f.MaxSources())),
+	}, w.rest)
 	run("gsrc_block_end", max(f.MaxSources()+1, f.MaxEntries), counts, Ptr(f.Sources), Ptr(f.Entries), Ptr(f.In.Row), Ptr(f.In.Col), Ptr(f.Out.RowPtr), Ptr(f.Out.Row), Ptr(f.Out.Col), Ptr(f.Out.Perm))
-	return err
+	return s.err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
 // A chain is a program of elementwise steps for the kernel gsrc_chain: see
@@ -25,7 +26,7 @@ type chain struct {
 
 type chainInput struct {
 	at   uintptr
-	mode int
+	mode kernels.BroadcastMode // whose numbers are those of src/elementwise.cu
 }
 
 // The numbers of operations in a step.
@@ -85,42 +86,6 @@ const (
 	chainSteps  = 32
 )
 
-// How an operand is repeated.
-const (
-	full = iota
-	rowVector
-	columnVector
-	scalar
-)
-
-// matrix views dimensions as rows and columns: a vector as one row, a scalar as
-// one element.
-func matrix(dims []int) (rows, cols int) {
-	switch len(dims) {
-	case 0:
-		return 1, 1
-	case 1:
-		return 1, dims[0]
-	}
-	return dims[0], dims[1]
-}
-
-// mode says how the dimensions of an operand fill those of a result, by NumPy's
-// rule: aligned at the right, missing and 1-sized dimensions repeated.
-func mode(in, out []int) int {
-	rows, cols := matrix(in)
-	wantRows, wantCols := matrix(out)
-	switch {
-	case rows == wantRows && cols == wantCols:
-		return full
-	case cols == wantCols:
-		return rowVector
-	case rows == wantRows:
-		return columnVector
-	}
-	return scalar
-}
-
 func step(op, reg, a, b int, number float32) uint64 {
 	return uint64(op) | uint64(reg)<<8 | uint64(a)<<16 | uint64(b)<<24 | uint64(math.Float32bits(number))<<32
 }
@@ -135,7 +100,7 @@ func one(op int, number float32, dst *runtime.Buffer, in ...*runtime.Buffer) *ch
 }
 
 func (c *chain) input(b *runtime.Buffer) {
-	c.inputs = append(c.inputs, chainInput{b.Device.Elements, mode(b.Dims, c.shape)})
+	c.inputs = append(c.inputs, chainInput{b.Device.Elements, runtime.Mode(b.Dims, c.shape)})
 }
 
 // launch queues the chain.

@@ -35,7 +35,7 @@ func warps(q Stream, kernel string, n int, args ...uint64) error {
 // sizes returns the number of elements and of columns of a tensor. Kernels count
 // elements in 32 bits.
 func sizes(dims []int) (n, cols int, err error) {
-	rows, cols := matrix(dims)
+	rows, cols := runtime.Matrix(dims)
 	if n = rows * cols; n > math.MaxInt32-1<<24 {
 		return 0, 0, fmt.Errorf("a tensor of %v has %d elements, more than the 2³¹ that CUDA kernels count: train with smaller batches", dims, n)
 	}

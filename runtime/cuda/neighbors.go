@@ -26,7 +26,7 @@ type search struct {
 	rows, cols int // of a tile
 	padded     int // rows of z: whole tiles, down as well as across
 
-	idx, sim, z, tile int // bytes from the beginning on: [n,k], [n,k], [padded,f], [rows,cols]
+	idx, sim, z, tile uintptr // bytes from the beginning on: [n,k], [n,k], [padded,f], [rows,cols]
 	bytes             int
 }
 
@@ -39,12 +39,8 @@ func newSearch(n, f, k, mostRows, mostCols int) search {
 	s.rows, down = divide(n, mostRows)
 	s.cols, across = divide(n, mostCols)
 	s.padded = max(down*s.rows, across*s.cols)
-	take := func(words int) int {
-		at := s.bytes
-		s.bytes += (4*words + 255) &^ 255
-		return at
-	}
-	s.idx, s.sim, s.z, s.tile = take(n*k), take(n*k), take(s.padded*f), take(s.rows*s.cols)
+	put := placing(0, &s.bytes)
+	s.idx, s.sim, s.z, s.tile = put(4*n*k), put(4*n*k), put(4*s.padded*f), put(4*s.rows*s.cols)
 	return s
 }
 
@@ -63,7 +59,7 @@ func (s *search) queue(q Stream, emb, memory uintptr) error {
 	if s.n == 0 || s.k == 0 {
 		return nil
 	}
-	idx, sim, z, tile := memory+uintptr(s.idx), memory+uintptr(s.sim), memory+uintptr(s.z), memory+uintptr(s.tile)
+	idx, sim, z, tile := memory+s.idx, memory+s.sim, memory+s.z, memory+s.tile
 	found := 0
 	if s.f > 0 { // without columns there are no directions
 		found = min(s.k, s.n-1)
@@ -106,7 +102,7 @@ func (d *Device) Nearest(idx []int32, sim []float32, emb *runtime.Buffer, k int)
 	s := newSearch(emb.Dims[0], emb.Dims[1], k, searchRows, searchCols)
 	err = d.download(bytesOf(idx), at)
 	if err == nil && len(sim) > 0 {
-		err = d.download(bytesOf(sim), at+uintptr(s.sim-s.idx))
+		err = d.download(bytesOf(sim), at+s.sim-s.idx)
 	}
 	if err != nil {
 		return s.failed(err)
@@ -145,7 +141,7 @@ func (d *Device) searchNear(emb *runtime.Buffer, k int) (at uintptr, err error) 
 		defer func() { err = errors.Join(err, d.blas.SetTF32(true)) }()
 	}
 	memory := d.near.Device.Elements
-	return memory + uintptr(s.idx), s.queue(d, emb.Device.Elements, memory)
+	return memory + s.idx, s.queue(d, emb.Device.Elements, memory)
 }
 
 // NearestBytes returns what Nearest takes of the device's memory.

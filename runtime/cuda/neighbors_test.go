@@ -63,8 +63,8 @@ func searchThere(t *testing.T, q *hostQueue, s search, x []float32) (idx []int32
 		t.Fatal(err)
 	}
 	idx, sim = make([]int32, s.n*s.k), make([]float32, s.n*s.k)
-	copy(bytesOf(idx), hostBytes(at+uintptr(s.idx), 4*len(idx)))
-	copy(bytesOf(sim), hostBytes(at+uintptr(s.sim), 4*len(sim)))
+	copy(bytesOf(idx), hostBytes(at+s.idx, 4*len(idx)))
+	copy(bytesOf(sim), hostBytes(at+s.sim, 4*len(sim)))
 	return idx, sim
 }
 

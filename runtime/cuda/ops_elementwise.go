@@ -3,6 +3,7 @@ package cuda
 import (
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
 // elementwiseKernels are those beside pointwise, whose operations are one step.
@@ -57,21 +58,17 @@ func scaling(divide bool) Kernel {
 			return elementwise(q, k)
 		}
 		row, col := 0, 0
-		switch mode(b.Dims, a.Dims) {
-		case full: // one row or one column, or both
-			_, row = matrix(b.Dims)
+		switch runtime.Mode(b.Dims, a.Dims) {
+		case kernels.Full: // one row or one column, or both
+			_, row = runtime.Matrix(b.Dims)
 			col = 1
-		case rowVector:
+		case kernels.RowVector:
 			col = 1
-		case columnVector:
+		case kernels.ColVector:
 			row = 1
 		}
 		s := a.Device.In
-		div := 0
-		if divide {
-			div = 1
-		}
-		return every(q, "gsrc_sparse_scale", s.NNZ, at(y), at(a), Ptr(s.Row), Ptr(s.Col), at(b), Int(s.NNZ), Int(row), Int(col), Int(div))
+		return every(q, "gsrc_sparse_scale", s.NNZ, at(y), at(a), Ptr(s.Row), Ptr(s.Col), at(b), Int(s.NNZ), Int(row), Int(col), flag(divide))
 	}
 }
 
@@ -99,7 +96,7 @@ func broadcastTo(q Stream, k *runtime.Call) error {
 		if err != nil {
 			return err
 		}
-		return every(q, "gsrc_broadcast_i64", n, at(y), at(x), Int(n), Int(cols), Int(mode(x.Dims, y.Dims)))
+		return every(q, "gsrc_broadcast_i64", n, at(y), at(x), Int(n), Int(cols), Int(int(runtime.Mode(x.Dims, y.Dims))))
 	}
 	return one(opCopy, 0, y, x).launch(q)
 }

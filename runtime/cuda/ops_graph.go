@@ -15,7 +15,7 @@ var graphKernels = map[string]Kernel{
 	"edge_ones":    func(q Stream, k *runtime.Call) error { return fillWith(q, k.Out[0], 1) },
 
 	"edge_softmax": func(q Stream, k *runtime.Call) error {
-		s, n := k.In[0].Device.In, rowWidth(k.In[1])
+		s, n := k.In[0].Device.In, k.In[1].RowWidth()
 		return every(q, "gsrc_edge_softmax", s.Rows*n, at(k.Out[0]), at(k.Out[1]), Ptr(s.RowPtr), at(k.In[1]), at(k.In[2]), at(k.In[3]), Int(s.Rows), Int(n))
 	},
 	"edge_softmax_grad": edgeSoftmaxGrad,
@@ -31,7 +31,7 @@ func sparseProduct(q Stream, k *runtime.Call, e *epilogue) error {
 	heads := 1
 	for _, v := range k.In[1:3] {
 		if v != nil {
-			heads = rowWidth(v)
+			heads = v.RowWidth()
 		}
 	}
 	return aggregate(q, k.Out[0], s, at(k.In[1]), k.In[2], at(h), heads, e)
@@ -88,7 +88,7 @@ func edgeGather(q Stream, k *runtime.Call) error {
 	if k.Op.Str("side") == "src" {
 		node = s.Col
 	}
-	f := rowWidth(v)
+	f := v.RowWidth()
 	return every(q, "gsrc_edge_gather", s.NNZ*f, at(k.Out[0]), Ptr(node), at(v), Int(s.NNZ), Int(f))
 }
 
@@ -97,7 +97,7 @@ func edgeSum(q Stream, k *runtime.Call) error {
 	if k.Op.Str("side") == "src" {
 		s = k.In[0].Device.Out
 	}
-	f := rowWidth(w)
+	f := w.RowWidth()
 	return every(q, "gsrc_edge_sum", s.Rows*f, at(k.Out[0]), Ptr(s.RowPtr), Ptr(s.Perm), at(w), Int(s.Rows), Int(f))
 }
 
@@ -107,7 +107,7 @@ func edgeUniform(q Stream, k *runtime.Call) error {
 }
 
 func edgeSoftmaxGrad(q Stream, k *runtime.Call) error {
-	s, n := k.In[0].Device.In, rowWidth(k.In[1])
+	s, n := k.In[0].Device.In, k.In[1].RowWidth()
 	dw := wanted(k, 2)
 	count := s.Rows * n
 	if dw != 0 {

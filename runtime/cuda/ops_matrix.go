@@ -3,6 +3,7 @@ package cuda
 import (
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
 var matrixKernels = map[string]Kernel{
@@ -98,7 +99,7 @@ func (e *epilogue) peel(k *runtime.Call, first int) bool {
 	if len(steps) > 0 && steps[0].Def.Name == "add" {
 		for i, a := range steps[0].Args {
 			o := steps[0].Args[1-i]
-			if o == at && a.Kind == ir.ExprOperand && mode(k.In[first+a.Index].Dims, k.Out[0].Dims) == rowVector {
+			if o == at && a.Kind == ir.ExprOperand && runtime.Mode(k.In[first+a.Index].Dims, k.Out[0].Dims) == kernels.RowVector {
 				taken.bias = k.In[first+a.Index]
 			}
 		}
@@ -251,14 +252,6 @@ func columns(q Stream, k *runtime.Call) error {
 	return copyColumns(q, y.Device.Elements, x.Device.Elements+uintptr(4*k.Op.Int("from")), y.Dims[0], y.Dims[1], y.Dims[1], x.Dims[1])
 }
 
-// rowWidth returns the number of elements that an index stands for.
-func rowWidth(b *runtime.Buffer) int {
-	if len(b.Dims) == 2 {
-		return b.Dims[1]
-	}
-	return 1
-}
-
 // slice copies rows. The arena executor reads them in place instead.
 func slice(q Stream, k *runtime.Call) error {
 	x, y := k.In[0], k.Out[0]
@@ -266,7 +259,7 @@ func slice(q Stream, k *runtime.Call) error {
 	if n == 0 || err != nil {
 		return err
 	}
-	return q.Copy(y.Device.Elements, x.Device.Elements+uintptr(4*rowWidth(x)*k.Op.Int("from")), 4*n)
+	return q.Copy(y.Device.Elements, x.Device.Elements+uintptr(4*x.RowWidth()*k.Op.Int("from")), 4*n)
 }
 
 func stack(q Stream, k *runtime.Call) error {
@@ -297,7 +290,7 @@ func gather(q Stream, k *runtime.Call) error {
 		kernel = "gsrc_gather_i64"
 	}
 	word, number := q.Fault(k.Op)
-	return every(q, kernel, n, at(y), at(x), at(idx), Int(idx.Dims[0]), Int(x.Dims[0]), Int(rowWidth(x)), Ptr(word), Int(number))
+	return every(q, kernel, n, at(y), at(x), at(idx), Int(idx.Dims[0]), Int(x.Dims[0]), Int(x.RowWidth()), Ptr(word), Int(number))
 }
 
 func scatterAdd(q Stream, k *runtime.Call) error {
@@ -310,7 +303,7 @@ func scatterAdd(q Stream, k *runtime.Call) error {
 	word, number := q.Fault(k.Op)
 	per := (rows + 527) / 528 // a block reads all indices: no more blocks than fill a device
 	return q.Launch("gsrc_scatter_add", [3]uint32{uint32((rows + per - 1) / per), 1, 1}, [3]uint32{threads, 1, 1}, 0,
-		at(y), at(x), at(idx), Int(idx.Dims[0]), Int(rows), Int(rowWidth(y)), Int(per), Ptr(word), Int(number))
+		at(y), at(x), at(idx), Int(idx.Dims[0]), Int(rows), Int(y.RowWidth()), Int(per), Ptr(word), Int(number))
 }
 
 // pairGather gathers at one row of the pairs.

@@ -8,7 +8,7 @@ var reduceKernels = map[string]Kernel{
 	"reduce_max":  reduction(reduceMax),
 	"reduce_min":  reduction(reduceMin),
 	"logsumexp":   reduction(reduceLogSumExp),
-	"count":       func(q Stream, k *runtime.Call) error { return fillWith(q, k.Out[0], float32(reduced(k))) },
+	"count":       func(q Stream, k *runtime.Call) error { return fillWith(q, k.Out[0], float32(k.Reduced())) },
 
 	"group_sum": func(q Stream, k *runtime.Call) error {
 		groups := k.Op.Int("groups")
@@ -32,7 +32,7 @@ var reduceKernels = map[string]Kernel{
 	"l1_normalize": func(q Stream, k *runtime.Call) error { return normalize(q, k, 1) },
 	"l2_normalize": func(q Stream, k *runtime.Call) error { return normalize(q, k, 2) },
 	"l2_normalize_grad": func(q Stream, k *runtime.Call) error {
-		rows, cols := matrix(k.In[0].Dims)
+		rows, cols := runtime.Matrix(k.In[0].Dims)
 		return warps(q, "gsrc_l2_normalize_grad", rows, at(k.Out[0]), at(k.In[0]), at(k.In[2]), Int(rows), Int(cols), Float(float32(k.Op.Float("eps"))))
 	},
 
@@ -61,9 +61,9 @@ func reduction(kind int) Kernel {
 		}
 		scale := float32(1)
 		if k.Op.Name() == "reduce_mean" {
-			scale = 1 / float32(reduced(k))
+			scale = 1 / float32(k.Reduced())
 		}
-		rows, cols := matrix(x.Dims)
+		rows, cols := runtime.Matrix(x.Dims)
 		switch axis := k.Op.Str("axis"); {
 		case axis == "1":
 			return warps(q, "gsrc_reduce_rows", rows, at(y), at(x), Int(rows), Int(cols), Int(kind), Float(scale))
@@ -104,7 +104,7 @@ func columnChunks(rows, cols int) (per, chunks int) {
 }
 
 func reductionWorkspace(k *runtime.Call) int {
-	rows, cols := matrix(k.In[0].Dims)
+	rows, cols := runtime.Matrix(k.In[0].Dims)
 	switch axis := k.Op.Str("axis"); {
 	case axis == "1" || cols == 0:
 		return 0
@@ -115,21 +115,8 @@ func reductionWorkspace(k *runtime.Call) int {
 	return 8 * parts
 }
 
-// reduced returns how many elements each result of a reduction adds, at least 1.
-func reduced(k *runtime.Call) int {
-	dims := k.In[0].Dims
-	rows, cols := matrix(dims)
-	switch axis := k.Op.Str("axis"); {
-	case axis == "0" && len(dims) == 2:
-		return max(1, rows)
-	case axis == "1":
-		return max(1, cols)
-	}
-	return max(1, rows*cols)
-}
-
 func softmax(q Stream, k *runtime.Call, logarithm int) error {
-	rows, cols := matrix(k.In[0].Dims)
+	rows, cols := runtime.Matrix(k.In[0].Dims)
 	return warps(q, "gsrc_softmax", rows, at(k.Out[0]), at(k.In[0]), Int(rows), Int(cols), Int(logarithm))
 }
 
@@ -138,13 +125,13 @@ func normalize(q Stream, k *runtime.Call, norm int) error {
 	if s := x.Device.In; s != nil {
 		return warps(q, "gsrc_sparse_normalize", s.Rows, at(y), at(x), Ptr(s.RowPtr), Int(s.Rows), Int(norm), Float(eps))
 	}
-	rows, cols := matrix(x.Dims)
+	rows, cols := runtime.Matrix(x.Dims)
 	return warps(q, "gsrc_normalize", rows, at(y), at(x), Int(rows), Int(cols), Int(norm), Float(eps))
 }
 
 func crossEntropy(q Stream, k *runtime.Call) error {
 	x, labels := k.In[0], k.In[1]
-	rows, cols := matrix(x.Dims)
+	rows, cols := runtime.Matrix(x.Dims)
 	scratch := k.ScratchAt()
 	word, number := q.Fault(k.Op)
 	if err := warps(q, "gsrc_cross_entropy", rows, Ptr(scratch), at(x), at(labels), Int(rows), Int(cols), Ptr(word), Int(number)); err != nil {
@@ -159,7 +146,7 @@ func crossEntropyWorkspace(k *runtime.Call) int {
 
 func crossEntropyGrad(q Stream, k *runtime.Call) error {
 	x := k.In[0]
-	rows, cols := matrix(x.Dims)
+	rows, cols := runtime.Matrix(x.Dims)
 	word, number := q.Fault(k.Op)
 	return warps(q, "gsrc_cross_entropy_grad", rows, at(k.Out[0]), at(x), at(k.In[1]), at(k.In[2]), Int(rows), Int(cols), Ptr(word), Int(number))
 }

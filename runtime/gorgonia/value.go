@@ -34,7 +34,7 @@ func (v *value) Data() any {
 	return v.F32
 }
 
-func (v *value) Dtype() tensor.Dtype { return dtypeOf(v.DType) }
+func (v *value) Dtype() tensor.Dtype { return dtypes[v.DType] }
 
 func (v *value) Type() hm.Type {
 	return nodeType(ir.Type{DType: v.DType, Dims: make([]ir.Dim, len(v.Dims))})
@@ -51,24 +51,14 @@ func (v *value) Uintptr() uintptr {
 	return 0
 }
 
-// dtypeOf is the element type in gorgonia's terms.
-func dtypeOf(d ir.DType) tensor.Dtype {
-	switch d {
-	case ir.I64:
-		return tensor.Int64
-	case ir.F64:
-		return tensor.Float64
-	case ir.Bool:
-		return tensor.Bool
-	}
-	return tensor.Float32
-}
+// dtypes are the element types in gorgonia's terms.
+var dtypes = map[ir.DType]tensor.Dtype{ir.F32: tensor.Float32, ir.F64: tensor.Float64, ir.I64: tensor.Int64, ir.Bool: tensor.Bool}
 
 // nodeType is a type in gorgonia's terms, which know the rank but no sizes and
 // no layouts: a graph structure counts as a matrix.
 func nodeType(t ir.Type) hm.Type {
 	if t.Rank() == 0 {
-		return dtypeOf(t.DType)
+		return dtypes[t.DType]
 	}
-	return gorgonia.TensorType{Dims: t.Rank(), Of: dtypeOf(t.DType)}
+	return gorgonia.TensorType{Dims: t.Rank(), Of: dtypes[t.DType]}
 }

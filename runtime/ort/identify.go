@@ -2,6 +2,7 @@ package ort
 
 import (
 	"bytes"
+	"cmp"
 	"debug/elf"
 	"debug/macho"
 	"debug/pe"
@@ -18,6 +19,13 @@ type libraryFacts struct {
 	goos, goarch string
 	version      string // "1.27.0"; empty where the file does not say
 }
+
+// The processors of each format by Go's names.
+var (
+	elfArch   = map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64"}
+	machoArch = map[macho.Cpu]string{macho.CpuAmd64: "amd64", macho.CpuArm64: "arm64"}
+	peArch    = map[uint16]string{pe.IMAGE_FILE_MACHINE_AMD64: "amd64", pe.IMAGE_FILE_MACHINE_ARM64: "arm64"}
+)
 
 // identify reads platform and version out of a shared library without loading
 // it, so that an unfit library is refused before it is opened in this process.
@@ -56,13 +64,7 @@ func identifyELF(r io.ReaderAt) (libraryFacts, error) {
 	if f.Type != elf.ET_DYN {
 		return libraryFacts{}, fmt.Errorf("its ELF type is %v, not ET_DYN", f.Type)
 	}
-	facts := libraryFacts{goos: "linux", goarch: f.Machine.String()}
-	switch f.Machine {
-	case elf.EM_X86_64:
-		facts.goarch = "amd64"
-	case elf.EM_AARCH64:
-		facts.goarch = "arm64"
-	}
+	facts := libraryFacts{goos: "linux", goarch: cmp.Or(elfArch[f.Machine], f.Machine.String())}
 	// onnxruntime tags its exported functions with a version such as VERS_1.27.0.
 	versions, err := f.DynamicVersions()
 	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
@@ -81,13 +83,7 @@ func identifyMachO(r io.ReaderAt) (libraryFacts, error) {
 	if err != nil {
 		return libraryFacts{}, err
 	}
-	facts := libraryFacts{goos: "darwin", goarch: f.Cpu.String()}
-	switch f.Cpu {
-	case macho.CpuAmd64:
-		facts.goarch = "amd64"
-	case macho.CpuArm64:
-		facts.goarch = "arm64"
-	}
+	facts := libraryFacts{goos: "darwin", goarch: cmp.Or(machoArch[f.Cpu], f.Cpu.String())}
 	// LC_ID_DYLIB: command, size, name offset, time stamp, current version as
 	// 16.8.8 bits, compatibility version.
 	const idDylib = 0xd
@@ -106,13 +102,7 @@ func identifyPE(r io.ReaderAt) (libraryFacts, error) {
 	if err != nil {
 		return libraryFacts{}, err
 	}
-	facts := libraryFacts{goos: "windows", goarch: fmt.Sprintf("machine 0x%x", f.Machine)}
-	switch f.Machine {
-	case pe.IMAGE_FILE_MACHINE_AMD64:
-		facts.goarch = "amd64"
-	case pe.IMAGE_FILE_MACHINE_ARM64:
-		facts.goarch = "arm64"
-	}
+	facts := libraryFacts{goos: "windows", goarch: cmp.Or(peArch[f.Machine], fmt.Sprintf("machine 0x%x", f.Machine))}
 	// The resource section holds one VS_FIXEDFILEINFO, which begins with a
 	// signature and its own version and then the file's version; onnxruntime
 	// puts a date where the patch number should be, so two numbers it is.

@@ -90,13 +90,8 @@ func systemDirs(goos, goarch string, getenv func(string) string) []string {
 			dirs = append(dirs, filepath.Join(parts...))
 		}
 	}
-	switch goos {
-	case "linux":
-		dirs = append(dirs, filepath.SplitList(getenv("LD_LIBRARY_PATH"))...)
-	case "darwin":
-		dirs = append(dirs, filepath.SplitList(getenv("DYLD_LIBRARY_PATH"))...)
-	case "windows":
-		dirs = append(dirs, filepath.SplitList(getenv("PATH"))...)
+	if path, ok := map[string]string{"linux": "LD_LIBRARY_PATH", "darwin": "DYLD_LIBRARY_PATH", "windows": "PATH"}[goos]; ok {
+		dirs = append(dirs, filepath.SplitList(getenv(path))...)
 	}
 	add(getenv("CONDA_PREFIX"), "lib")
 	if venv := getenv("VIRTUAL_ENV"); venv != "" {

@@ -338,20 +338,8 @@ func convertInfo(infos []onnxruntime.InputOutputInfo) []IO {
 	list := make([]IO, len(infos))
 	for i, info := range infos {
 		list[i] = IO{Name: info.Name, Dims: slices.Clone([]int64(info.Dimensions))}
-		if info.OrtValueType != onnxruntime.ONNXTypeTensor {
-			continue
-		}
-		switch info.DataType {
-		case onnxruntime.TensorElementDataTypeFloat:
-			list[i].DType = Float32
-		case onnxruntime.TensorElementDataTypeInt64:
-			list[i].DType = Int64
-		case onnxruntime.TensorElementDataTypeBool:
-			list[i].DType = Bool
-		case onnxruntime.TensorElementDataTypeDouble:
-			list[i].DType = Float64
-		case onnxruntime.TensorElementDataTypeString:
-			list[i].DType = String
+		if info.OrtValueType == onnxruntime.ONNXTypeTensor {
+			list[i].DType = elementTypes[uint64(info.DataType)]
 		}
 	}
 	return list

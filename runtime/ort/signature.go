@@ -80,7 +80,8 @@ func valueInfo(b []byte) (v IO, ok bool) {
 	return v, ok && ranked && v.Name != ""
 }
 
-// elementTypes are those of TensorProto that tensors of this package have; others are 0.
+// elementTypes are those of TensorProto that tensors of this package have, by their numbers,
+// which are onnxruntime's too; others are 0.
 var elementTypes = map[uint64]DType{1: Float32, 7: Int64, 8: String, 9: Bool, 11: Float64}
 
 // stringField returns a field of a message.

@@ -1,6 +1,7 @@
 package ort
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -19,21 +20,9 @@ const (
 	String  // as inputs only
 )
 
-func (d DType) String() string {
-	switch d {
-	case Float32:
-		return "float32"
-	case Int64:
-		return "int64"
-	case Bool:
-		return "bool"
-	case Float64:
-		return "float64"
-	case String:
-		return "string"
-	}
-	return "unsupported type"
-}
+var dtypeNames = map[DType]string{Float32: "float32", Int64: "int64", Bool: "bool", Float64: "float64", String: "string"}
+
+func (d DType) String() string { return cmp.Or(dtypeNames[d], "unsupported type") }
 
 // Tensor is a dense row-major array. A dimension may be 0, and an empty Shape
 // is a scalar.
