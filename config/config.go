@@ -29,6 +29,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -343,12 +344,7 @@ func Decode(text string) (tree map[string]any, meta toml.MetaData, err error) {
 }
 
 func (c *Config) applyTree(prefix string, tree map[string]any, sources map[string]string) error {
-	var keys []string
-	for k := range tree {
-		keys = append(keys, k)
-	}
-	sortStrings(keys)
-	for _, k := range keys {
+	for _, k := range slices.Sorted(maps.Keys(tree)) {
 		path := prefix + k
 		if sub, ok := tree[k].(map[string]any); ok {
 			if !isSection(path) {
@@ -368,10 +364,9 @@ func (c *Config) applyTree(prefix string, tree map[string]any, sources map[strin
 			}
 			continue
 		}
-		if err := c.set(path, tree[k]); err != nil {
+		if err := c.SetValue(path, tree[k], cmp.Or(sources[path], sources[""])); err != nil {
 			return err
 		}
-		c.sources[Canonical(path)] = cmp.Or(sources[path], sources[""])
 	}
 	return nil
 }
@@ -407,13 +402,9 @@ func (c *Config) Set(text string) error {
 			value = v
 		}
 	}
-	if err := c.set(key, value); err != nil {
+	if err := c.SetValue(key, value, "--set"); err != nil {
 		return fmt.Errorf("--set %s: %w", text, err)
 	}
-	if c.sources == nil {
-		c.sources = map[string]string{}
-	}
-	c.sources[Canonical(key)] = "--set"
 	return nil
 }
 
@@ -526,11 +517,7 @@ func unknownKey(path string) error {
 		short[i] = n[strings.LastIndex(n, ".")+1:]
 	}
 	if s := nearest.Of(last, short); s != "" {
-		for i := range short {
-			if short[i] == s {
-				return fmt.Errorf("there is no option %s; did you mean %s?", shown, names[i])
-			}
-		}
+		return fmt.Errorf("there is no option %s; did you mean %s?", shown, names[slices.Index(short, s)])
 	}
 	return fmt.Errorf("there is no option %s; gsrc train --help-config lists them all", shown)
 }
@@ -549,11 +536,7 @@ func (c *Config) Encode(w io.Writer) error {
 			section = s
 			fmt.Fprintf(&b, "[%s]\n", section)
 		}
-		f, _, err := c.field(name)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(&b, "%s = %s", name[dot+1:], literal(f))
+		fmt.Fprintf(&b, "%s = %s", name[dot+1:], c.Value(name))
 		if s := c.sources[name]; s != "" {
 			fmt.Fprintf(&b, "  # %s", strings.ReplaceAll(s, "\n", " "))
 		}
@@ -599,10 +582,7 @@ func (c *Config) hash(names []frozenName) string {
 // Clone returns a copy that shares nothing with c.
 func (c *Config) Clone() *Config {
 	d := *c
-	d.sources = make(map[string]string, len(c.sources))
-	for k, v := range c.sources {
-		d.sources[k] = v
-	}
+	d.sources = maps.Clone(c.sources)
 	return &d
 }
 
