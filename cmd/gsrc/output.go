@@ -70,22 +70,6 @@ func (o *rawOutput) Write(p []byte) (int, error) {
 	return (*output)(o).send(p)
 }
 
-// unwrapped returns what w writes to: a terminal, for what draws on it.
-func unwrapped(w io.Writer) io.Writer {
-	if o, ok := w.(*output); ok {
-		return o.to
-	}
-	return w
-}
-
-// data returns standard output for data.
-func (a *app) data() io.Writer {
-	if o, ok := a.stdout.(*output); ok {
-		return o.bytes()
-	}
-	return a.stdout
-}
-
 // lastRune returns where the last character of text begins, or may begin; 0 if text is empty.
 func lastRune(text []byte) int {
 	i := max(len(text)-1, 0)

@@ -22,7 +22,7 @@ import (
 
 // app is what the commands share.
 type app struct {
-	stdout, stderr io.Writer
+	stdout, stderr *output
 	hint           string           // printed below a usage error
 	log            *serve.LogWriter // nil unless standard error is written in the background
 }
@@ -30,17 +30,16 @@ type app struct {
 // logInBackground has standard error written in the background, so that a reader that
 // stops reading it does not stop the command.
 func (a *app) logInBackground() *serve.LogWriter {
-	out := a.stderr.(*output)
-	out.mu.Lock()
-	defer out.mu.Unlock()
-	a.log = serve.NewLogWriter(out.to)
-	out.to = a.log
+	a.stderr.mu.Lock()
+	defer a.stderr.mu.Unlock()
+	a.log = serve.NewLogWriter(a.stderr.to)
+	a.stderr.to = a.log
 	return a.log
 }
 
 // isTerminal reports whether a writer is a terminal that can be redrawn.
 func isTerminal(w io.Writer) bool {
-	f, ok := unwrapped(w).(*os.File)
+	f, ok := w.(*os.File)
 	return ok && os.Getenv("TERM") != "dumb" && (isatty.IsTerminal(f.Fd()) || isatty.IsCygwinTerminal(f.Fd()))
 }
 
