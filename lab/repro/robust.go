@@ -274,10 +274,7 @@ func contests(ls ResultRows, list []contest) string {
 				}
 				a, b := best(c.refined), best(c.plain)
 				if p := ls.paired(panel, x, a, b); a != "" && b != "" && p != nil {
-					at := panel
-					if x != "" {
-						at += ", " + x
-					}
+					at := strings.TrimSuffix(panel+", "+x, ", ")
 					tests, ps = append(tests, test{[]string{at + c.name, a, b}, p}), append(ps, p.P)
 				}
 			}
@@ -323,11 +320,7 @@ func preferred(ls ResultRows, name string, refined ...string) string {
 						*b = l
 					}
 				}
-				text := missing
-				if mean, std, ok := best.meanStd(testAcc); ok {
-					text = meanStd(mean, std)
-				}
-				line = append(line, text)
+				line = append(line, best.spread("%.2f ± %.2f", testAcc))
 			}
 			rows = append(rows, line)
 		}
