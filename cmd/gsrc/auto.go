@@ -14,15 +14,13 @@ const autoModel = "auto"
 
 // auto chooses a model and trains it, or goes on with that.
 func (a *app) auto(c *cobra.Command, f *trainFlags) error {
-	for _, name := range []string{"runs", "profile", "baselines", "help-config"} {
-		if c.Flags().Changed(name) {
-			return usage("gsrc train auto takes no --%s", name)
-		}
+	if name := given(c, "runs", "profile", "baselines", "help-config"); name != "" {
+		return usage("gsrc train auto takes no --%s", name)
 	}
 	show := a.newProgress()
 	defer show.finish()
 	o := gsrc.AutoOptions{TrainOptions: f.opts, Trials: f.trials, Minutes: f.minutes}
-	o.Observer, o.OnDeviceSelected, o.Warn = show, a.printDevice(), a.warn()
+	o.Observer, o.OnDeviceSelected, o.Warn = show, a.once(""), a.once("warning: ")
 	o.Note = func(text string) { a.logf("%s", text) }
 	o.Stage = func(text string) { show.finish(); a.logf("%s", text) }
 	o.Progress = func(done int, c *auto.Candidate) {

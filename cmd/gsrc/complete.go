@@ -21,12 +21,7 @@ var completions = map[string]func() []string{
 	"--func": func() []string {
 		return []string{"classify", "train", "encode", "score", "pretrain", "joint", "fit", "refine"}
 	},
-	"ops": func() (names []string) {
-		for _, op := range ir.Ops() {
-			names = append(names, op.Name)
-		}
-		return names
-	},
+	"ops":        opNames,
 	"data fetch": dataNames, "data info": dataNames, "data plant": dataNames,
 	"train": modelNames, "sweep": modelNames, "tune": modelNames,
 }
@@ -34,6 +29,13 @@ var completions = map[string]func() []string{
 func modelNames() (names []string) {
 	for _, m := range models.All {
 		names = append(names, m.Name+"\t"+m.Doc)
+	}
+	return names
+}
+
+func opNames() (names []string) {
+	for _, op := range ir.Ops() {
+		names = append(names, op.Name)
 	}
 	return names
 }

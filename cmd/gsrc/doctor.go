@@ -47,8 +47,7 @@ func (a *app) doctorCommand() *cobra.Command {
 					origin = "checksum of the " + f.Pinned
 				}
 				line("onnxruntime", "%s (%s, %s)", f.Library.Path, f.Library.Found, origin)
-				version := f.Loaded
-				version = cmp.Or(version, f.Library.Version) // it could not be opened; this is what its file says
+				version := cmp.Or(f.Loaded, f.Library.Version) // it could not be opened; this is what its file says
 				line("", "version %s, gsrc is tested with %s", version, f.Wanted)
 			} else {
 				line("onnxruntime", "not found; gsrc is tested with %s", f.Wanted)

@@ -91,11 +91,7 @@ func (a *app) opsCommand() *cobra.Command {
 			if len(args) == 1 {
 				op := ir.Lookup(args[0])
 				if op == nil {
-					var names []string
-					for _, d := range ir.Ops() {
-						names = append(names, d.Name)
-					}
-					if n := nearest.Of(args[0], names); n != "" {
+					if n := nearest.Of(args[0], opNames()); n != "" {
 						return usage("no operation %q; did you mean %q?", args[0], n)
 					}
 					return usage("no operation %q; \"gsrc ops\" lists them", args[0])

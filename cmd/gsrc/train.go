@@ -107,10 +107,8 @@ func (f *trainFlags) check(c *cobra.Command) error {
 		return usage("--profile looks at one run; leave --runs out")
 	}
 	if f.resume != "" {
-		for _, name := range []string{"out", "force", "config", "preset", "set", "seed", "split", "directed", "tf32", "runs", "id", "label", "source", "target", "weight", "ignore", "merge", "no-prepare", "ignore-weights", "weight-transform", "trials", "minutes"} {
-			if changed(name) {
-				return usage("--%s cannot change a run that is resumed; leave it out", name)
-			}
+		if name := given(c, "out", "force", "config", "preset", "set", "seed", "split", "directed", "tf32", "runs", "id", "label", "source", "target", "weight", "ignore", "merge", "no-prepare", "ignore-weights", "weight-transform", "trials", "minutes"); name != "" {
+			return usage("--%s cannot change a run that is resumed; leave it out", name)
 		}
 		if f.opts.Model != "" {
 			return usage("--resume takes the model from the run; leave %q out", f.opts.Model)
@@ -126,10 +124,8 @@ func (f *trainFlags) check(c *cobra.Command) error {
 	if f.runs > 0 && changed("seed") {
 		return usage("--runs has the seeds 0 to R-1; leave --seed out")
 	}
-	for _, name := range []string{"trials", "minutes"} {
-		if changed(name) && f.opts.Model != autoModel {
-			return usage("--%s belongs to gsrc train auto", name)
-		}
+	if name := given(c, "trials", "minutes"); name != "" && f.opts.Model != autoModel {
+		return usage("--%s belongs to gsrc train auto", name)
 	}
 	if f.opts.Model == "" {
 		return nil
@@ -139,7 +135,7 @@ func (f *trainFlags) check(c *cobra.Command) error {
 
 func (a *app) train(c *cobra.Command, f *trainFlags) error {
 	show := a.newProgress()
-	f.opts.Observer, f.opts.OnDeviceSelected, f.opts.Warn = show, a.printDevice(), a.warn()
+	f.opts.Observer, f.opts.OnDeviceSelected, f.opts.Warn = show, a.once(""), a.once("warning: ")
 	f.opts.Note = func(text string) { a.logf("%s", text) }
 	defer show.finish()
 	if f.runs > 0 {
@@ -184,7 +180,7 @@ func (a *app) resume(c *cobra.Command, f *trainFlags) error {
 	if info, err := train.ReadInfo(f.resume); err == nil {
 		a.unchecked(info.Unchecked())
 	}
-	run, err := gsrc.Resume(c.Context(), f.resume, gsrc.ResumeOptions{Data: f.opts.Data, Threads: f.opts.Threads, Device: f.opts.Device, Executor: f.opts.Executor, Baselines: f.opts.Baselines, OnDeviceSelected: a.printDevice(), Observer: profile.observer, Trace: profile.trace})
+	run, err := gsrc.Resume(c.Context(), f.resume, gsrc.ResumeOptions{Data: f.opts.Data, Threads: f.opts.Threads, Device: f.opts.Device, Executor: f.opts.Executor, Baselines: f.opts.Baselines, OnDeviceSelected: a.once(""), Observer: profile.observer, Trace: profile.trace})
 	show.finish()
 	if err != nil {
 		return a.resumable(c, profile.failed(c.Context(), err), f.resume)
@@ -193,17 +189,6 @@ func (a *app) resume(c *cobra.Command, f *trainFlags) error {
 		return err
 	}
 	return profile.write()
-}
-
-// printDevice returns a callback that prints the device of a run, once for all runs.
-func (a *app) printDevice() func(line string) {
-	said := ""
-	return func(line string) {
-		if line != said {
-			fmt.Fprintln(a.stderr, line)
-		}
-		said = line
-	}
 }
 
 // resumable adds to the error of an interrupted run how it goes on.

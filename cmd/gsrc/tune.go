@@ -17,16 +17,16 @@ import (
 )
 
 type tuneFlags struct {
-	opts   gsrc.TrainOptions
-	trials int
-	seeds  int
-	rungs  []int
-	space  string
-	store  string
-	out    string
-	limit  time.Duration
-	runner runnerFlags
-	asJSON bool
+	opts    gsrc.TrainOptions
+	trials  int
+	seeds   int
+	rungs   []int
+	space   string
+	store   string
+	out     string
+	limit   time.Duration
+	workers int
+	asJSON  bool
 }
 
 func (a *app) tuneCommand() *cobra.Command {
@@ -62,7 +62,7 @@ stopped, if --store keeps its runs.`,
 	flags.StringVar(&f.store, "store", "", "folder of records; runs that it has are not repeated")
 	flags.StringVar(&f.out, "out", "", "file to write the options to; without it they go to standard output")
 	flags.DurationVar(&f.limit, "time", 0, "stop after this long, such as 30m, with the best so far")
-	f.runner.register(flags)
+	workersFlag(flags, &f.workers)
 	flags.BoolVar(&f.asJSON, "json", false, "print one line of JSON, and nothing else, to standard output")
 	return c
 }
@@ -89,24 +89,15 @@ func (f *tuneFlags) search() (*sweep.Search, error) {
 	if len(s.Rungs) == 0 {
 		s.Rungs = sweep.DefaultRungs(f.seeds)
 	}
-	fixed := &sweep.Grid{}
-	if f.opts.Config != "" {
-		var err error
-		if fixed, err = sweep.ReadGrid(f.opts.Config); err != nil {
-			return nil, err
-		}
-		if len(fixed.Axes) > 0 {
-			return nil, fmt.Errorf("configuration %s: gsrc tune takes no [sweep]; give ranges with --space", f.opts.Config)
-		}
+	fixed, err := gridOf(&f.opts)
+	if err != nil {
+		return nil, err
 	}
-	for _, set := range f.opts.Set {
-		if err := fixed.Fix(set); err != nil {
-			return nil, usage("--set %s: %w", set, err)
-		}
+	if len(fixed.Axes) > 0 {
+		return nil, fmt.Errorf("configuration %s: gsrc tune takes no [sweep]; give ranges with --space", f.opts.Config)
 	}
 	s.Set = fixed.Base
 	if f.space != "" {
-		var err error
 		if s.Space, err = sweep.ReadSpace(f.space); err != nil {
 			return nil, err
 		}
@@ -154,7 +145,7 @@ func (a *app) tune(c *cobra.Command, f *tuneFlags, args []string) error {
 	}
 	show := a.newSweepProgress()
 	defer show.finish()
-	s.Runner = &sweep.Runner{Dir: f.store, Workers: f.runner.workers, Observer: show.observe, Log: show.logf}
+	s.Runner = &sweep.Runner{Dir: f.store, Workers: f.workers, Observer: show.observe, Log: show.logf}
 	s.Stage = func(text string) {
 		show.logf("%s", text)
 		show.last = sweep.Progress{}
