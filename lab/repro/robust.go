@@ -44,14 +44,12 @@ var (
 // judging edges by evidence.
 var judged = []string{"train.pretrain_steps=0", "train.joint_every=0", "train.epochs=1"}
 
-// alter writes the altered data of a run, if they are not there.
+// alter writes the data of a run with edges hidden and planted, or altered otherwise, if they are not there.
 func (p *planned) alter(ctx context.Context) error {
 	if there(p.made) {
 		return nil
 	}
 	source, seed := p.source, uint64(p.job.Seed)
-	var ds *data.Dataset
-	var err error
 	if p.alteration.refined || p.alteration.embedded {
 		// Both refined graphs, and embeddings, are made of the copy, whose name has no options.
 		c := *p
@@ -61,10 +59,14 @@ func (p *planned) alter(ctx context.Context) error {
 		}
 		source = c.made
 	}
-	if ds, err = loadSource(source, seed); err != nil {
+	ds, err := loadSource(source, seed)
+	if err != nil {
 		return err
 	}
+	var wrong, hidden [][2]int32
 	switch a := p.alteration; {
+	case p.kind != "":
+		wrong, hidden, err = ds.Plant(p.kind, planted, planted, seed)
 	case a.refined:
 		ds.Graph, err = refinedGraph(ctx, source, ds.Graph, seed, a.weighted)
 	case a.embedded:
@@ -75,7 +77,7 @@ func (p *planned) alter(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := ds.WritePlanted(p.made, seed, nil, nil); err != nil && !there(p.made) { // another shard may have been faster
+	if err := ds.WritePlanted(p.made, seed, wrong, hidden); err != nil && !there(p.made) { // another shard may have been faster
 		return err
 	}
 	return nil

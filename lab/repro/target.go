@@ -189,9 +189,7 @@ func (p *planned) prepare(ctx context.Context) error {
 	switch {
 	case p.made == "":
 		return nil
-	case p.kind != "":
-		return p.plant()
-	case p.alteration.name != "":
+	case p.kind != "" || p.alteration.name != "":
 		return p.alter(ctx)
 	}
 	return smallGraphs(p.job.Data)
