@@ -307,7 +307,11 @@ func (c *Config) applyFile(path string) error {
 	}
 	sources := commentSources(string(text))
 	sources[""] = path
-	if err := c.apply(string(text), sources); err != nil {
+	tree, _, err := Decode(string(text))
+	if err == nil {
+		err = c.applyTree("", tree, sources)
+	}
+	if err != nil {
 		return fmt.Errorf("configuration %s: %w", path, err)
 	}
 	return nil
@@ -322,15 +326,6 @@ func ReadPreset(name string) ([]byte, error) {
 	return text, nil
 }
 
-// apply sets every option of a TOML text.
-func (c *Config) apply(text string, sources map[string]string) error {
-	tree, _, err := Decode(text)
-	if err != nil {
-		return err
-	}
-	return c.applyTree("", tree, sources)
-}
-
 // Decode reads a TOML text. An error names the line, and quotes what cannot be
 // printed: the message may repeat the file, which can hold anything.
 func Decode(text string) (tree map[string]any, meta toml.MetaData, err error) {
@@ -343,6 +338,7 @@ func Decode(text string) (tree map[string]any, meta toml.MetaData, err error) {
 	return tree, meta, err
 }
 
+// applyTree sets every option of a decoded TOML text.
 func (c *Config) applyTree(prefix string, tree map[string]any, sources map[string]string) error {
 	for _, k := range slices.Sorted(maps.Keys(tree)) {
 		path := prefix + k
