@@ -314,9 +314,6 @@ func (p *parser) input(body []byte) (*jsonInput, error) {
 func (p *parser) finish(in *jsonInput, rest *[]byte) error {
 	t := &in.Tensor
 	size := in.binarySize
-	if _, err := elements(t.Name, t.Shape); err != nil {
-		return err
-	}
 	switch {
 	case size != nil && (in.filled || in.data != nil):
 		return invalid("the input %.60q has both data and binary_data_size", in.Name)
