@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/auto"
@@ -53,17 +52,13 @@ func (a *app) auto(c *cobra.Command, f *trainFlags) error {
 		}{run.Result, run.Report}, "")
 	}
 	r := run.Report
-	var b strings.Builder
-	b.WriteString(r.Leaderboard())
-	fmt.Fprintf(&b, "chosen by %s: %s\n", plural(r.Trials, "training", "trainings"), r.Choice.Text)
+	fmt.Fprint(a.stdout, r.Leaderboard())
+	fmt.Fprintf(a.stdout, "chosen by %s: %s\n", plural(r.Trials, "training", "trainings"), r.Choice.Text)
 	if r.Refinement != nil {
-		b.WriteString(r.Refinement.Text + "\n")
+		fmt.Fprintln(a.stdout, r.Refinement.Text)
 	}
 	if !r.Complete {
-		fmt.Fprintf(&b, "the list was cut off; --trials %d chooses the same again\n", r.Trials)
-	}
-	if _, err := fmt.Fprint(a.stdout, b.String()); err != nil {
-		return err
+		fmt.Fprintf(a.stdout, "the list was cut off; --trials %d chooses the same again\n", r.Trials)
 	}
 	return a.report(run.Run, f)
 }

@@ -14,7 +14,7 @@ import (
 
 // completions lists what a shell may put in the place of an argument or of a flag's value.
 var completions = map[string]func() []string{
-	"--data": dataNames,
+	"--data": catalog.Names,
 	"--lowering": func() []string {
 		return []string{string(onnx.DegreeBuckets), string(onnx.PrecomputedBuckets), string(onnx.Scatter), string(onnx.Dense), string(onnx.Auto)}
 	},
@@ -22,7 +22,7 @@ var completions = map[string]func() []string{
 		return []string{"classify", "train", "encode", "score", "pretrain", "joint", "fit", "refine"}
 	},
 	"ops":        opNames,
-	"data fetch": dataNames, "data info": dataNames, "data plant": dataNames,
+	"data fetch": catalog.Names, "data info": catalog.Names, "data plant": catalog.Names,
 	"train": modelNames, "sweep": modelNames, "tune": modelNames,
 }
 
@@ -39,8 +39,6 @@ func opNames() (names []string) {
 	}
 	return names
 }
-
-func dataNames() []string { return catalog.Names() }
 
 func optionNames() (names []string) {
 	for _, n := range config.KeyNames() {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"runtime"
 	"text/tabwriter"
 
@@ -61,12 +60,8 @@ func (a *app) doctorCommand() *cobra.Command {
 				}
 				line("provider "+string(p.Provider), "%s", state)
 			}
-			if err := w.Flush(); err != nil {
-				return err
-			}
-			if _, err := io.WriteString(a.stdout, reasons); err != nil {
-				return err
-			}
+			w.Flush()
+			fmt.Fprint(a.stdout, reasons)
 			return problem
 		},
 	}

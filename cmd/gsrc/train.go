@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -155,35 +154,32 @@ func (a *app) train(c *cobra.Command, f *trainFlags) error {
 		}
 		return a.summarize(train.Summarize(results), f)
 	}
-	profile, err := a.startProfile(&f.profile, show)
-	if err != nil {
-		return err
-	}
-	f.opts.Observer, f.opts.Trace = profile.observer, profile.trace
-	run, err := gsrc.Train(c.Context(), f.opts)
-	show.finish()
-	if err != nil {
-		return a.resumable(c, profile.failed(c.Context(), optionFault(err)), f.opts.Out)
-	}
-	if err := a.report(run, f); err != nil {
-		return err
-	}
-	return profile.write()
+	return a.profiled(c, f, show, f.opts.Out, func(p *profile) (*gsrc.Run, error) {
+		f.opts.Observer, f.opts.Trace = p.observer, p.trace
+		run, err := gsrc.Train(c.Context(), f.opts)
+		return run, optionFault(err)
+	})
 }
 
 func (a *app) resume(c *cobra.Command, f *trainFlags) error {
-	show := a.newProgress()
+	if info, err := train.ReadInfo(f.resume); err == nil {
+		a.unchecked(info.Unchecked())
+	}
+	return a.profiled(c, f, a.newProgress(), f.resume, func(p *profile) (*gsrc.Run, error) {
+		return gsrc.Resume(c.Context(), f.resume, gsrc.ResumeOptions{Data: f.opts.Data, Threads: f.opts.Threads, Device: f.opts.Device, Executor: f.opts.Executor, Baselines: f.opts.Baselines, OnDeviceSelected: a.once(""), Observer: p.observer, Trace: p.trace})
+	})
+}
+
+// profiled trains one run, which dir is the folder of, and reports it, with what --profile asks for.
+func (a *app) profiled(c *cobra.Command, f *trainFlags, show *progress, dir string, train func(*profile) (*gsrc.Run, error)) error {
 	profile, err := a.startProfile(&f.profile, show)
 	if err != nil {
 		return err
 	}
-	if info, err := train.ReadInfo(f.resume); err == nil {
-		a.unchecked(info.Unchecked())
-	}
-	run, err := gsrc.Resume(c.Context(), f.resume, gsrc.ResumeOptions{Data: f.opts.Data, Threads: f.opts.Threads, Device: f.opts.Device, Executor: f.opts.Executor, Baselines: f.opts.Baselines, OnDeviceSelected: a.once(""), Observer: profile.observer, Trace: profile.trace})
+	run, err := train(profile)
 	show.finish()
 	if err != nil {
-		return a.resumable(c, profile.failed(c.Context(), err), f.resume)
+		return a.resumable(c, profile.failed(c.Context(), err), dir)
 	}
 	if err := a.report(run, f); err != nil {
 		return err
@@ -356,20 +352,18 @@ func (a *app) listOptions(f *trainFlags) error {
 	if err != nil {
 		return err
 	}
-	var b strings.Builder
 	for _, k := range keys {
 		doc := k.Doc
 		if len(k.OneOf) > 0 && !strings.Contains(doc, ":") {
 			doc += ": " + strings.Join(k.OneOf, ", ")
 		}
-		fmt.Fprintf(&b, "%s = %s", k.Name, k.Default)
+		fmt.Fprintf(a.stdout, "%s = %s", k.Name, k.Default)
 		if k.Source != "" {
-			fmt.Fprintf(&b, "  (%s)", k.Source)
+			fmt.Fprintf(a.stdout, "  (%s)", k.Source)
 		}
-		b.WriteString("\n" + wrapped("    ", 96, doc) + "\n")
+		fmt.Fprintf(a.stdout, "\n%s\n", wrapped("    ", 96, doc))
 	}
-	_, err = io.WriteString(a.stdout, b.String())
-	return err
+	return nil
 }
 
 // wrapped is a text in lines of at most that many characters, where words allow it, each

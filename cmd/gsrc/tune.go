@@ -211,18 +211,16 @@ func (a *app) reportTuning(found *sweep.Study, f *tuneFlags) error {
 			return err
 		}
 	}
-	var b strings.Builder
 	which := fmt.Sprintf("trial %d", found.Best.Number)
 	if found.Best == found.Defaults {
 		which = "the defaults"
 	}
-	fmt.Fprintf(&b, "%s on %s, %d trials, %d runs: best %s, %s\n", found.Search.Model, found.Dataset, len(found.Trials), found.Runs, which, found.Evidence())
+	fmt.Fprintf(to, "%s on %s, %d trials, %d runs: best %s, %s\n", found.Search.Model, found.Dataset, len(found.Trials), found.Runs, which, found.Evidence())
 	if !math.IsNaN(test) {
-		fmt.Fprintf(&b, "  test %.2f ± %.2f %%, which took no part in the choice\n", test, testStd)
+		fmt.Fprintf(to, "  test %.2f ± %.2f %%, which took no part in the choice\n", test, testStd)
 	}
 	if f.out != "" {
-		fmt.Fprintf(&b, "  the options are in %s; train with: gsrc train %s --data %s --config %s\n", f.out, f.opts.Model, f.opts.Data, f.out)
+		fmt.Fprintf(to, "  the options are in %s; train with: gsrc train %s --data %s --config %s\n", f.out, f.opts.Model, f.opts.Data, f.out)
 	}
-	_, err := io.WriteString(to, b.String())
-	return err
+	return nil
 }
