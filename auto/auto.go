@@ -360,6 +360,15 @@ func (x *chooser) runAll(ctx context.Context, todo []fit) (all bool, err error) 
 	var mu sync.Mutex // guards what follows
 	out := make([]outcome, len(todo))
 	entered, stopped := 0, false
+	enter := func() error { // what has ended, but for what comes after one that has not
+		for ; entered < len(todo) && out[entered].ended; entered++ {
+			if err := x.enter(todo[entered], &out[entered]); err != nil {
+				stopped = true
+				return err
+			}
+		}
+		return nil
+	}
 	var group errgroup.Group
 	group.SetLimit(workers)
 	for i, f := range todo {
@@ -383,22 +392,14 @@ func (x *chooser) runAll(ctx context.Context, todo []fit) (all bool, err error) 
 				out[i].ended, stopped = false, true
 				return nil
 			}
-			for ; entered < len(todo) && out[entered].ended; entered++ {
-				if err := x.enter(todo[entered], &out[entered]); err != nil {
-					stopped = true
-					return err
-				}
-			}
-			return nil
+			return enter()
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return false, err
 	}
-	for ; entered < len(todo) && out[entered].ended; entered++ { // those of candidates that failed
-		if err := x.enter(todo[entered], &out[entered]); err != nil {
-			return false, err
-		}
+	if err := enter(); err != nil { // those of candidates that failed
+		return false, err
 	}
 	if ctx.Err() != nil {
 		return false, train.ErrInterrupted

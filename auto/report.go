@@ -1,6 +1,7 @@
 package auto
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -99,13 +100,7 @@ func (r *Refinement) compare(on, asIs []bool, winner *Candidate) {
 func (r *Report) Leaderboard() string {
 	order := slices.Clone(r.Candidates)
 	slices.SortStableFunc(order, func(a, b *Candidate) int {
-		switch na, nb := len(a.Scores), len(b.Scores); {
-		case na != nb:
-			return nb - na
-		case na > 0 && mean(a.Scores) != mean(b.Scores):
-			return int(math.Copysign(1, mean(b.Scores)-mean(a.Scores)))
-		}
-		return 0
+		return cmp.Or(len(b.Scores)-len(a.Scores), cmp.Compare(mean(b.Scores), mean(a.Scores)))
 	})
 	var b strings.Builder
 	for _, c := range order {

@@ -33,10 +33,7 @@ func newPool(ds *data.Dataset, split data.Split, draws rng.Stream) (*pool, error
 		return nil, errFewNodes
 	}
 	hidden := *ds
-	hidden.Labels = make([]int32, len(ds.Labels))
-	for v := range hidden.Labels {
-		hidden.Labels[v] = -1
-	}
+	hidden.Labels = slices.Repeat([]int32{-1}, len(ds.Labels))
 	for _, nodes := range [][]int32{p.train, p.val} {
 		for _, v := range nodes {
 			hidden.Labels[v] = ds.Labels[v]

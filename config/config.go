@@ -29,6 +29,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -306,7 +307,11 @@ func (c *Config) applyFile(path string) error {
 	}
 	sources := commentSources(string(text))
 	sources[""] = path
-	if err := c.apply(string(text), sources); err != nil {
+	tree, _, err := Decode(string(text))
+	if err == nil {
+		err = c.applyTree("", tree, sources)
+	}
+	if err != nil {
 		return fmt.Errorf("configuration %s: %w", path, err)
 	}
 	return nil
@@ -321,15 +326,6 @@ func ReadPreset(name string) ([]byte, error) {
 	return text, nil
 }
 
-// apply sets every option of a TOML text.
-func (c *Config) apply(text string, sources map[string]string) error {
-	tree, _, err := Decode(text)
-	if err != nil {
-		return err
-	}
-	return c.applyTree("", tree, sources)
-}
-
 // Decode reads a TOML text. An error names the line, and quotes what cannot be
 // printed: the message may repeat the file, which can hold anything.
 func Decode(text string) (tree map[string]any, meta toml.MetaData, err error) {
@@ -342,13 +338,9 @@ func Decode(text string) (tree map[string]any, meta toml.MetaData, err error) {
 	return tree, meta, err
 }
 
+// applyTree sets every option of a decoded TOML text.
 func (c *Config) applyTree(prefix string, tree map[string]any, sources map[string]string) error {
-	var keys []string
-	for k := range tree {
-		keys = append(keys, k)
-	}
-	sortStrings(keys)
-	for _, k := range keys {
+	for _, k := range slices.Sorted(maps.Keys(tree)) {
 		path := prefix + k
 		if sub, ok := tree[k].(map[string]any); ok {
 			if !isSection(path) {
@@ -368,10 +360,9 @@ func (c *Config) applyTree(prefix string, tree map[string]any, sources map[strin
 			}
 			continue
 		}
-		if err := c.set(path, tree[k]); err != nil {
+		if err := c.SetValue(path, tree[k], cmp.Or(sources[path], sources[""])); err != nil {
 			return err
 		}
-		c.sources[Canonical(path)] = cmp.Or(sources[path], sources[""])
 	}
 	return nil
 }
@@ -407,13 +398,9 @@ func (c *Config) Set(text string) error {
 			value = v
 		}
 	}
-	if err := c.set(key, value); err != nil {
+	if err := c.SetValue(key, value, "--set"); err != nil {
 		return fmt.Errorf("--set %s: %w", text, err)
 	}
-	if c.sources == nil {
-		c.sources = map[string]string{}
-	}
-	c.sources[Canonical(key)] = "--set"
 	return nil
 }
 
@@ -526,11 +513,7 @@ func unknownKey(path string) error {
 		short[i] = n[strings.LastIndex(n, ".")+1:]
 	}
 	if s := nearest.Of(last, short); s != "" {
-		for i := range short {
-			if short[i] == s {
-				return fmt.Errorf("there is no option %s; did you mean %s?", shown, names[i])
-			}
-		}
+		return fmt.Errorf("there is no option %s; did you mean %s?", shown, names[slices.Index(short, s)])
 	}
 	return fmt.Errorf("there is no option %s; gsrc train --help-config lists them all", shown)
 }
@@ -549,11 +532,7 @@ func (c *Config) Encode(w io.Writer) error {
 			section = s
 			fmt.Fprintf(&b, "[%s]\n", section)
 		}
-		f, _, err := c.field(name)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(&b, "%s = %s", name[dot+1:], literal(f))
+		fmt.Fprintf(&b, "%s = %s", name[dot+1:], c.Value(name))
 		if s := c.sources[name]; s != "" {
 			fmt.Fprintf(&b, "  # %s", strings.ReplaceAll(s, "\n", " "))
 		}
@@ -599,10 +578,7 @@ func (c *Config) hash(names []frozenName) string {
 // Clone returns a copy that shares nothing with c.
 func (c *Config) Clone() *Config {
 	d := *c
-	d.sources = make(map[string]string, len(c.sources))
-	for k, v := range c.sources {
-		d.sources[k] = v
-	}
+	d.sources = maps.Clone(c.sources)
 	return &d
 }
 

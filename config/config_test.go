@@ -29,12 +29,12 @@ func TestDefaultsAreComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range files {
-		text, err := defaults.ReadFile("defaults/" + f.Name())
+		l, err := builtIn(strings.TrimSuffix(f.Name(), ".toml"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		c := &Config{sources: map[string]string{}}
-		if err := c.apply(string(text), commentSources(string(text))); err != nil {
+		if err := c.applyTree("", l.tree, l.sources); err != nil {
 			t.Errorf("%s: %v", f.Name(), err)
 		}
 		for key, source := range c.sources {

@@ -94,11 +94,7 @@ func List(model, dataset string) ([]Key, error) {
 	var list []Key
 	for _, name := range KeyNames() {
 		k := Keys()[name]
-		f, _, err := c.field(name)
-		if err != nil {
-			return nil, err
-		}
-		k.Default, k.Source = literal(f), c.sources[name]
+		k.Default, k.Source = c.Value(name), c.sources[name]
 		list = append(list, k)
 	}
 	return list, nil
@@ -194,8 +190,6 @@ func below(path string) []string {
 	}
 	return names
 }
-
-func sortStrings(s []string) { slices.Sort(s) }
 
 // commentSources reads the comment behind each "key = value" of a TOML text in
 // the plain form of the built-in files: one option a line, sections in brackets.

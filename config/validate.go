@@ -35,6 +35,9 @@ func asFloat(f reflect.Value) float64 {
 // Validate checks every option's range; the error names the option and what it
 // must be.
 func (c *Config) Validate() error {
+	out := func(key, want string) error {
+		return fmt.Errorf("%s must be %s, got %s", key, want, c.Value(key))
+	}
 	for _, name := range KeyNames() {
 		f, k, err := c.field(name)
 		if err != nil {
@@ -43,13 +46,9 @@ func (c *Config) Validate() error {
 		if k.OneOf != nil && !slices.Contains(k.OneOf, f.String()) {
 			return fmt.Errorf("%s must be one of %s, got %q", name, strings.Join(k.OneOf, ", "), f.String())
 		}
-	}
-	out := func(key, want string) error {
-		f, _, err := c.field(key)
-		if err != nil {
-			return err
+		if within := ranges[k.Range]; within != nil && !within(asFloat(f)) {
+			return out(name, k.Range)
 		}
-		return fmt.Errorf("%s must be %s, got %s", key, want, literal(f))
 	}
 	if err := c.Model.Validate(); err != nil {
 		var outside *models.RangeError
@@ -57,13 +56,6 @@ func (c *Config) Validate() error {
 			return err
 		}
 		return out("model."+outside.Option, outside.Want)
-	}
-	for _, name := range KeyNames() {
-		if f, k, err := c.field(name); err != nil {
-			return err
-		} else if within := ranges[k.Range]; within != nil && !within(asFloat(f)) {
-			return out(name, k.Range)
-		}
 	}
 	if _, err := graph.ParseRewiring(c.Data.Edges); err != nil {
 		return fmt.Errorf("data.edges %w", err)

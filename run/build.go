@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -217,7 +218,14 @@ func exported(t *train.Model, ds *data.Dataset) *ir.Module {
 	return m
 }
 
-// refinement says which graph the classifier reads.
+// addInfo puts what inference needs beside the models among the files of an export.
+func addInfo(b *export.BuildOptions, info *infer.Info) error {
+	text, err := json.MarshalIndent(info, "", "  ")
+	b.Files[infer.InfoFile] = append(text, '\n')
+	return err
+}
+
+// describeRefinement says which graph the classifier reads.
 func describeRefinement(info *infer.Info, t *train.Model) {
 	switch x := t.Refined; {
 	case x == nil:

@@ -27,17 +27,16 @@ func OpenDevice(name string, tf32 bool) (*Device, error) {
 	if name == "" || name == "cpu" {
 		return &Device{}, nil
 	}
-	o := cuda.Options{TF32: tf32}
-	if kind, number, numbered := strings.Cut(name, ":"); numbered {
+	ordinal := 0
+	if name != "cuda" && name != "auto" {
+		number, numbered := strings.CutPrefix(name, "cuda:")
 		n, err := strconv.Atoi(number)
-		if err != nil || n < 0 || kind != "cuda" {
+		if !numbered || err != nil || n < 0 {
 			return nil, fmt.Errorf("there is no device %q: name cpu, cuda, cuda:1 and so on, or auto", name)
 		}
-		o.Ordinal = n
-	} else if name != "cuda" && name != "auto" {
-		return nil, fmt.Errorf("there is no device %q: name cpu, cuda, cuda:1 and so on, or auto", name)
+		ordinal = n
 	}
-	gpu, err := cuda.Open(o)
+	gpu, err := cuda.Open(cuda.Options{TF32: tf32, Ordinal: ordinal})
 	switch {
 	case err == nil:
 		return &Device{Device: gpu, Line: fmt.Sprintf("running on %s, matrix products by %s", gpu.Name(), gpu.Products()), GPU: gpu}, nil

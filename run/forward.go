@@ -29,12 +29,7 @@ type compiledForward struct {
 var exportable = []string{"encode", "score", "classify"}
 
 func newForward(m *ir.Module, params map[string][]float32, constants map[string]float32, threads int) (*compiledForward, error) {
-	var have []string
-	for _, name := range exportable {
-		if m.Func(name) != nil {
-			have = append(have, name)
-		}
-	}
+	have := slices.DeleteFunc(slices.Clone(exportable), func(name string) bool { return m.Func(name) == nil })
 	if len(have) == 0 {
 		return nil, fmt.Errorf("module @%s has none of the functions @encode, @score and @classify: there is nothing to run", m.Name)
 	}

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"encoding/json"
 	"errors"
 	"slices"
 
@@ -85,10 +84,8 @@ func (g graphTask) describe(b *export.BuildOptions, t *train.Model, test []int32
 	if b.Sample, err = g.sample(t, test); err != nil {
 		return err
 	}
-	info := infer.Info{SchemaVersion: 1, Graph: "raw", RawWeight: 1, Features: g.c.FeatureNames, NodeFeatures: t.Config.Data.NodeFeatures}
+	info := &infer.Info{SchemaVersion: 1, Graph: "raw", RawWeight: 1, Features: g.c.FeatureNames, NodeFeatures: t.Config.Data.NodeFeatures}
 	info.Data.Name, info.Data.Checksum, info.Data.Nodes = g.c.Name, g.c.Checksum, g.c.Nodes()
-	describeRefinement(&info, t)
-	text, err := json.MarshalIndent(info, "", "  ")
-	b.Files[infer.InfoFile] = append(text, '\n')
-	return err
+	describeRefinement(info, t)
+	return addInfo(b, info)
 }

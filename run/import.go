@@ -133,39 +133,33 @@ func readSpec(path string) (settings []pyg.Setting, order []string, err error) {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	// What is said for all layers comes before what is said for one.
-	var walk func(prefix string, tree map[string]any, tables bool) error
-	walk = func(prefix string, tree map[string]any, tables bool) error {
+	var walk func(prefix string, tree map[string]any) error
+	walk = func(prefix string, tree map[string]any) error {
+		var tables []string
 		for _, k := range slices.Sorted(maps.Keys(tree)) {
 			switch v := tree[k].(type) {
 			case map[string]any:
-				if !tables {
-					continue
-				}
-				if err := errors.Join(walk(prefix+k+".", v, false), walk(prefix+k+".", v, true)); err != nil {
-					return err
-				}
+				tables = append(tables, k)
 			case []any:
 				if prefix != "" || k != "order" {
 					return fmt.Errorf("%s: %s%s is a list; only order is one", path, prefix, k)
-				}
-				if tables {
-					continue
 				}
 				for _, name := range v {
 					order = append(order, fmt.Sprint(name))
 				}
 			default:
-				if !tables {
-					settings = append(settings, pyg.Setting{Key: prefix + k, Value: fmt.Sprint(v)})
-				}
+				settings = append(settings, pyg.Setting{Key: prefix + k, Value: fmt.Sprint(v)})
+			}
+		}
+		for _, k := range tables {
+			if err := walk(prefix+k+".", tree[k].(map[string]any)); err != nil {
+				return err
 			}
 		}
 		return nil
 	}
-	if err := walk("", tree, false); err != nil {
-		return nil, nil, err
-	}
-	return settings, order, walk("", tree, true)
+	err = walk("", tree)
+	return settings, order, err
 }
 
 // prepare returns what the parameters are for, and the parameters.

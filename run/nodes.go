@@ -2,7 +2,6 @@ package run
 
 import (
 	"bytes"
-	"encoding/json"
 
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
@@ -158,7 +157,7 @@ func (n nodeTask) sample(t *train.Model) parity.ExampleInputs {
 }
 
 func (n nodeTask) describe(b *export.BuildOptions, t *train.Model, test []int32) error {
-	ds, files := n.ds, b.Files
+	ds := n.ds
 	b.Sample = n.sample(t)
 	for _, v := range test {
 		b.Sample.Test, b.Sample.Labels = append(b.Sample.Test, int(v)), append(b.Sample.Labels, int(ds.Labels[v]))
@@ -171,24 +170,19 @@ func (n nodeTask) describe(b *export.BuildOptions, t *train.Model, test []int32)
 		info.Known = t.Split.Train
 	}
 	if x := t.Refined; x != nil && !x.Raw {
-		var b bytes.Buffer
-		if err := ds.WriteRefined(&b, x); err != nil {
+		var text bytes.Buffer
+		if err := ds.WriteRefined(&text, x); err != nil {
 			return err
 		}
-		files[infer.RefinedFile] = b.Bytes()
+		b.Files[infer.RefinedFile] = text.Bytes()
 	}
 	if t.Struct != nil {
 		f := safetensors.File{Tensors: []safetensors.Tensor{{Name: "x_struct", Shape: []int{ds.Graph.N, t.StructWidth}, Data: t.Struct}}}
-		var b bytes.Buffer
-		if err := f.Write(&b); err != nil {
+		var text bytes.Buffer
+		if err := f.Write(&text); err != nil {
 			return err
 		}
-		files[infer.StructFile] = b.Bytes()
+		b.Files[infer.StructFile] = text.Bytes()
 	}
-	text, err := json.MarshalIndent(info, "", "  ")
-	if err != nil {
-		return err
-	}
-	files[infer.InfoFile] = append(text, '\n')
-	return nil
+	return addInfo(b, info)
 }

@@ -23,14 +23,11 @@ const (
 )
 
 // answerBytes bounds the bytes of an answer, of the outputs that are wanted.
-func (b *bound) answerBytes(m *Metadata, r *Request, binary map[string]bool) int64 {
+func (b *bound) answerBytes(m *Metadata, r *Request, binary formats) int64 {
 	sum := int64(1 << 10)
 	add := func(name string) {
 		o := find(m.Outputs, name)
-		inBinary, named := binary[name]
-		if !named {
-			inBinary = binary[""]
-		}
+		inBinary := binary.of(name)
 		var each int64
 		switch {
 		case o.Datatype == FP32 && inBinary:

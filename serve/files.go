@@ -36,7 +36,7 @@ func files(d *dist.Dist, parallel int, maxPairs int64) ([]model, error) {
 	features := int64(m.NumFeatures)
 	var all []model
 	for _, role := range slices.Sorted(maps.Keys(m.Models)) {
-		f := &file{meta: Metadata{Name: role, Versions: []string{modelVersion}, Platform: platform}, gate: newGate(parallel), dist: d,
+		f := &file{meta: Metadata{Name: role, Versions: []string{modelVersion}, Platform: platform}, gate: make(gate, parallel), dist: d,
 			outputs: map[string][]any{}, maxPairs: maxPairs, host: func(nodes, entries int64) int64 { return d.HostBytes(role, nodes, entries) }}
 		for _, o := range m.Models[role].Outputs {
 			f.outputs[o.Name] = o.Shape
@@ -116,11 +116,11 @@ func (f *file) infer(ctx context.Context, r *Request) (*Result, error) {
 		if in.Name == "edge_weight" || in.Name == onnx.InputKnownLabels { // ones, and none known
 			continue
 		}
-		if _, err := r.need(in.Name); err != nil {
-			return nil, err
+		if r.input(in.Name) == nil {
+			return nil, invalid("the input %.60q is missing", in.Name)
 		}
 	}
-	if err := r.finite(); err != nil {
+	if err := finite(r.Inputs, "element %d of the input %.60q of shape %v is %v; numbers are finite"); err != nil {
 		return nil, err
 	}
 	return f.gate.do(ctx, func() (*Result, error) {
@@ -133,7 +133,7 @@ func (f *file) infer(ctx context.Context, r *Request) (*Result, error) {
 			t := out[o.Name]
 			res.Outputs = append(res.Outputs, Tensor{Name: o.Name, Datatype: o.Datatype, Shape: t.Shape, F32: t.F32, I64: t.I64})
 		}
-		return res, res.finite()
+		return res, finite(res.Outputs, "element %d of the output %.60q of shape %v would be %v: the inputs are too large for the model")
 	})
 }
 

@@ -318,7 +318,7 @@ func (g *grpcService) ModelInfer(ctx context.Context, r *pb.ModelInferRequest) (
 	for _, out := range r.Outputs {
 		req.Outputs = append(req.Outputs, out.GetName())
 	}
-	res, err := g.s.ask(ctx, c, m, req, map[string]bool{"": true})
+	res, err := g.s.ask(ctx, c, m, req, formats{"": true})
 	if err != nil {
 		return nil, err
 	}

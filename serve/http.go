@@ -30,15 +30,13 @@ var past = time.Unix(1, 0)
 // Handler returns the HTTP side of the server.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	state := func(ok func() bool) http.HandlerFunc {
-		return func(w http.ResponseWriter, r *http.Request) {
-			if !ok() {
-				s.refuse(w, fail(kindBusy, "not ready"))
-			}
+	ready := func(w http.ResponseWriter, _ *http.Request) {
+		if !s.ready() {
+			s.refuse(w, fail(kindBusy, "not ready"))
 		}
 	}
-	mux.HandleFunc("GET /v2/health/live", state(func() bool { return true }))
-	mux.HandleFunc("GET /v2/health/ready", state(s.ready))
+	mux.HandleFunc("GET /v2/health/live", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("GET /v2/health/ready", ready)
 	private := func(pattern string, h http.HandlerFunc) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			if err := s.authorize(r.Header.Values("Authorization")); err != nil {
@@ -68,9 +66,9 @@ func (s *Server) Handler() http.Handler {
 		private("GET "+at+"/ready", func(w http.ResponseWriter, r *http.Request) {
 			if _, err := s.model(r.PathValue("model"), r.PathValue("version")); err != nil {
 				s.refuse(w, err)
-			} else if !s.ready() {
-				s.refuse(w, fail(kindBusy, "not ready"))
+				return
 			}
+			ready(w, r)
 		})
 		private("POST "+at+"/infer", s.inferHTTP)
 	}

@@ -30,10 +30,9 @@ type parser struct {
 }
 
 // parseRequest reads the body of an inference request. header is the length of its
-// JSON where binary tensors follow, −1 where it is JSON alone. binary tells which
-// outputs are wanted in binary form; its entry "" is for those that are not named.
+// JSON where binary tensors follow, −1 where it is JSON alone.
 // grow is asked before memory is taken for what is read.
-func parseRequest(ctx context.Context, body []byte, header int, grow func(n int64) error) (r *Request, binary map[string]bool, err error) {
+func parseRequest(ctx context.Context, body []byte, header int, grow func(n int64) error) (r *Request, binary formats, err error) {
 	rest := []byte{}
 	if header >= 0 {
 		if header > len(body) {
@@ -43,8 +42,8 @@ func parseRequest(ctx context.Context, body []byte, header int, grow func(n int6
 	}
 	p := &parser{ctx: ctx, grow: grow, dec: jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true))}
 	q := &Request{}
-	binary = map[string]bool{}
-	var outputs []jsonOutputWanted
+	binary = formats{}
+	var outputs []jsonOutput
 	var all parameters
 	var inputs []*jsonInput
 	err = p.object("the body", func(name string) (err error) {
@@ -97,7 +96,6 @@ func parseRequest(ctx context.Context, body []byte, header int, grow func(n int6
 	binary[""] = all.binaryOutput
 	for _, out := range outputs {
 		q.Outputs = append(q.Outputs, out.name)
-		binary[out.name] = all.binaryOutput
 		if out.binary != nil {
 			binary[out.name] = *out.binary
 		}
@@ -127,9 +125,22 @@ type jsonInput struct {
 	filled bool
 }
 
-type jsonOutputWanted struct {
-	name   string
-	binary *bool
+// jsonOutput is an output that is wanted.
+type jsonOutput struct {
+	name string
+	parameters
+}
+
+// formats tells which outputs are wanted in binary form, by name; the entry "" is for those that
+// have none of their own.
+type formats map[string]bool
+
+func (f formats) of(output string) bool {
+	binary, named := f[output]
+	if !named {
+		binary = f[""]
+	}
+	return binary
 }
 
 // parameters of the protocol are free; those here are read.
@@ -239,20 +250,18 @@ func (p *parser) parameters(to *parameters) error {
 	})
 }
 
-func (p *parser) output() (out jsonOutputWanted, err error) {
-	var params parameters
+func (p *parser) output() (out jsonOutput, err error) {
 	err = p.object("an output", func(name string) (err error) {
 		switch name {
 		case "name":
 			out.name, err = p.text("the name of an output")
 		case "parameters":
-			err = p.parameters(&params)
+			err = p.parameters(&out.parameters)
 		default:
 			err = p.dec.SkipValue()
 		}
 		return err
 	})
-	out.binary = params.binary
 	return out, err
 }
 
@@ -305,9 +314,6 @@ func (p *parser) input(body []byte) (*jsonInput, error) {
 func (p *parser) finish(in *jsonInput, rest *[]byte) error {
 	t := &in.Tensor
 	size := in.binarySize
-	if _, err := elements(t.Name, t.Shape); err != nil {
-		return err
-	}
 	switch {
 	case size != nil && (in.filled || in.data != nil):
 		return invalid("the input %.60q has both data and binary_data_size", in.Name)
@@ -482,7 +488,7 @@ const (
 
 // writeResponse gives the body of a reply, and the length of its JSON where binary
 // tensors follow, else −1.
-func writeResponse(name, id string, res *Result, binary map[string]bool) (body []byte, header int, err error) {
+func writeResponse(name, id string, res *Result, binary formats) (body []byte, header int, err error) {
 	quote := func(b []byte, text string) []byte {
 		b, _ = jsontext.AppendQuote(b, strings.ToValidUTF8(text, "\uFFFD")) // which fails on other text alone
 		return b
@@ -517,11 +523,7 @@ func writeResponse(name, id string, res *Result, binary map[string]bool) (body [
 			b = strconv.AppendInt(b, d, 10)
 		}
 		b = append(b, ']')
-		want, named := binary[t.Name]
-		if !named {
-			want = binary[""]
-		}
-		if want {
+		if binary.of(t.Name) {
 			b = fmt.Appendf(b, `,"parameters":{"binary_data_size":%d}`, t.binaryBytes())
 			rest = append(rest, t)
 		} else if b, err = t.appendToJSON(append(b, `,"data":`...), quote); err != nil {

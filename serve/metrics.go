@@ -1,8 +1,6 @@
 package serve
 
 import (
-	"time"
-
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/prometheus/client_golang/prometheus"
@@ -37,11 +35,6 @@ func newMetrics() *metrics {
 	return m
 }
 
-func (m *metrics) request(model, protocol, code string, took time.Duration) {
-	m.requests.WithLabelValues(model, protocol, code).Inc()
-	m.seconds.WithLabelValues(model, protocol).Observe(took.Seconds())
-}
-
 // dropped counts the lines that were not logged.
 func (m *metrics) dropped(l *LogWriter) {
 	if l != nil {
@@ -50,32 +43,23 @@ func (m *metrics) dropped(l *LogWriter) {
 	}
 }
 
+// gauge registers what is asked for its value when it is scraped.
+func (m *metrics) gauge(name, help string, value func() float64) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
+}
+
 // memory registers the gauges of what is held.
 func (m *metrics) memory(b *budget.Budget, in *intake, cs *connections) {
-	for _, g := range []struct {
-		name, help string
-		value      func() float64
-	}{
-		{"gsrc_memory_limit_bytes", "Memory that the server may take.", func() float64 { return float64(b.Total()) }},
-		{"gsrc_memory_held_bytes", "Memory that is held for the models, the graph, and requests.", func() float64 { return float64(b.Used()) }},
-		{"gsrc_bodies_coming", "Bodies of requests that have not come whole.", func() float64 { n, _ := in.unfinished(); return float64(n) }},
-		{"gsrc_connections", "Connections of clients.", func() float64 { return float64(cs.number()) }},
-	} {
-		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: g.name, Help: g.help}, g.value))
-	}
+	m.gauge("gsrc_memory_limit_bytes", "Memory that the server may take.", func() float64 { return float64(b.Total()) })
+	m.gauge("gsrc_memory_held_bytes", "Memory that is held for the models, the graph, and requests.", func() float64 { return float64(b.Used()) })
+	m.gauge("gsrc_bodies_coming", "Bodies of requests that have not come whole.", func() float64 { n, _ := in.unfinished(); return float64(n) })
+	m.gauge("gsrc_connections", "Connections of clients.", func() float64 { return float64(cs.number()) })
 }
 
 // graph has the state of the online graph told.
 func (m *metrics) graph(r *infer.Graph) {
-	for _, g := range []struct {
-		name, help string
-		value      func(*infer.Snapshot) float64
-	}{
-		{"gsrc_graph_version", "Version of the online graph.", func(s *infer.Snapshot) float64 { return float64(s.Version) }},
-		{"gsrc_graph_nodes", "Nodes of the online graph.", func(s *infer.Snapshot) float64 { return float64(s.Nodes()) }},
-		{"gsrc_graph_edges", "Edges of the online graph, each undirected one once.", func(s *infer.Snapshot) float64 { return float64(s.Edges()) }},
-	} {
-		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: g.name, Help: g.help}, func() float64 { return g.value(r.Snapshot()) }))
-	}
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "gsrc_graph_versions_held", Help: "Versions of the online graph in memory."}, func() float64 { return float64(r.Versions()) }))
+	m.gauge("gsrc_graph_version", "Version of the online graph.", func() float64 { return float64(r.Snapshot().Version) })
+	m.gauge("gsrc_graph_nodes", "Nodes of the online graph.", func() float64 { return float64(r.Snapshot().Nodes()) })
+	m.gauge("gsrc_graph_edges", "Edges of the online graph, each undirected one once.", func() float64 { return float64(r.Snapshot().Edges()) })
+	m.gauge("gsrc_graph_versions_held", "Versions of the online graph in memory.", func() float64 { return float64(r.Versions()) })
 }

@@ -43,9 +43,8 @@ type model interface {
 	infer(ctx context.Context, r *Request) (*Result, error)
 }
 
-// ask has a model answer a request within the limits of the server. binary is as
-// parseRequest gives it.
-func (s *Server) ask(ctx context.Context, c *call, m model, r *Request, binary map[string]bool) (*Result, error) {
+// ask has a model answer a request within the limits of the server.
+func (s *Server) ask(ctx context.Context, c *call, m model, r *Request, binary formats) (*Result, error) {
 	if len(r.ID) > mostID {
 		return nil, invalid("the request's id has %d bytes; it may have %d", len(r.ID), mostID)
 	}
@@ -78,8 +77,6 @@ func (s *Server) ask(ctx context.Context, c *call, m model, r *Request, binary m
 
 // gate lets that many through at a time.
 type gate chan struct{}
-
-func newGate(n int) gate { return make(gate, n) }
 
 // do runs f, which ends soon after ctx does.
 func (g gate) do(ctx context.Context, f func() (*Result, error)) (*Result, error) {

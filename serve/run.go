@@ -104,32 +104,23 @@ type Server struct {
 
 // New loads an export, and the online graph if there is one.
 func New(ctx context.Context, o Options) (*Server, error) {
-	def := func(v *int, to int) {
-		if *v == 0 {
-			*v = to
-		}
-	}
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
 	}
 	if o.Requests == nil {
 		o.Requests = slog.New(slog.DiscardHandler)
 	}
-	def(&o.Batch, 1024)
-	def(&o.MaxRequests, 1024)
-	def(&o.Predict.Threads, max(1, runtime.NumCPU()/2))
-	for v, to := range map[*int64]int64{&o.MaxBody: 64 << 20, &o.MaxAnswer: 256 << 20, &o.MaxPairs: 1 << 20} {
-		if *v == 0 {
-			*v = to
-		}
-	}
+	o.Batch = cmp.Or(o.Batch, 1024)
+	o.MaxRequests = cmp.Or(o.MaxRequests, 1024)
+	o.Predict.Threads = cmp.Or(o.Predict.Threads, max(1, runtime.NumCPU()/2))
+	o.MaxBody = cmp.Or(o.MaxBody, 64<<20)
+	o.MaxAnswer = cmp.Or(o.MaxAnswer, 256<<20)
+	o.MaxPairs = cmp.Or(o.MaxPairs, 1<<20)
 	if o.Memory == 0 {
 		o.Memory, _ = budget.Default()
 	}
 	o.Timeout = cmp.Or(o.Timeout, 30*time.Second)
-	if o.Grace == 0 {
-		o.Grace = 23 * time.Second
-	}
+	o.Grace = cmp.Or(o.Grace, 23*time.Second)
 	if o.Batch < 0 || o.MaxRequests < 0 || o.MaxConnections < 0 || o.Memory < 0 || o.MaxBody < 0 || o.MaxBody > 1<<31-1 || o.MaxAnswer < 0 || o.MaxPairs < 0 ||
 		o.Timeout < 0 || o.Drain < 0 || o.Grace < 0 {
 		return nil, errors.New("the limits of a server are positive, and bodies have less than 2 GiB")
@@ -290,15 +281,13 @@ func (s *Server) begin(protocol, model string) func(c *call, code string, err er
 			}
 			attrs = append(attrs, slog.String("id", c.id), slog.Int64("rows", c.rows))
 		}
-		s.metrics.request(model, protocol, code, took)
+		s.metrics.requests.WithLabelValues(model, protocol, code).Inc()
+		s.metrics.seconds.WithLabelValues(model, protocol).Observe(took.Seconds())
 		attrs = append(attrs, slog.String("model", model), slog.String("code", code), slog.Duration("took", took))
 		if err != nil {
 			f := classify(err)
-			switch {
-			case f.http >= http.StatusInternalServerError:
+			if level = slog.LevelWarn; f.http >= http.StatusInternalServerError {
 				level = slog.LevelError
-			default:
-				level = slog.LevelWarn
 			}
 			attrs = append(attrs, slog.String("why", f.why))
 		}

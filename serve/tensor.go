@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -73,6 +74,17 @@ func (t *Tensor) check() error {
 	return nil
 }
 
+// finite refuses tensors with an element that is no finite number. wrong is a format for its place,
+// the tensor's name and shape, and the element.
+func finite(tensors []Tensor, wrong string) error {
+	for _, t := range tensors {
+		if k := slices.IndexFunc(t.F32, func(v float32) bool { return v-v != 0 }); k >= 0 {
+			return invalid(wrong, k, t.Name, t.Shape, t.F32[k])
+		}
+	}
+	return nil
+}
+
 // Request is what a client asks of a model.
 type Request struct {
 	ID     string
@@ -134,14 +146,6 @@ func (r *Request) fit(m *Metadata) error {
 	return nil
 }
 
-// need returns an input that must be there.
-func (r *Request) need(name string) (*Tensor, error) {
-	if t := r.input(name); t != nil {
-		return t, nil
-	}
-	return nil, invalid("the input %.60q is missing", name)
-}
-
 // Result is what a model gives.
 type Result struct {
 	Outputs []Tensor
@@ -167,12 +171,9 @@ func (r *Result) keep(names []string) {
 }
 
 func inWords(infos []TensorInfo) string {
-	text := ""
-	for i, t := range infos {
-		if i > 0 {
-			text += ", "
-		}
-		text += fmt.Sprintf("%s %s %v", t.Name, t.Datatype, t.Shape)
+	var words []string
+	for _, t := range infos {
+		words = append(words, fmt.Sprintf("%s %s %v", t.Name, t.Datatype, t.Shape))
 	}
-	return text
+	return strings.Join(words, ", ")
 }

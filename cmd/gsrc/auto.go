@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/auto"
@@ -14,15 +13,13 @@ const autoModel = "auto"
 
 // auto chooses a model and trains it, or goes on with that.
 func (a *app) auto(c *cobra.Command, f *trainFlags) error {
-	for _, name := range []string{"runs", "profile", "baselines", "help-config"} {
-		if c.Flags().Changed(name) {
-			return usage("gsrc train auto takes no --%s", name)
-		}
+	if name := given(c, "runs", "profile", "baselines", "help-config"); name != "" {
+		return usage("gsrc train auto takes no --%s", name)
 	}
 	show := a.newProgress()
 	defer show.finish()
 	o := gsrc.AutoOptions{TrainOptions: f.opts, Trials: f.trials, Minutes: f.minutes}
-	o.Observer, o.OnDeviceSelected, o.Warn = show, a.printDevice(), a.warn()
+	o.Observer, o.OnDeviceSelected, o.Warn = show, a.once(""), a.once("warning: ")
 	o.Note = func(text string) { a.logf("%s", text) }
 	o.Stage = func(text string) { show.finish(); a.logf("%s", text) }
 	o.Progress = func(done int, c *auto.Candidate) {
@@ -55,17 +52,13 @@ func (a *app) auto(c *cobra.Command, f *trainFlags) error {
 		}{run.Result, run.Report}, "")
 	}
 	r := run.Report
-	var b strings.Builder
-	b.WriteString(r.Leaderboard())
-	fmt.Fprintf(&b, "chosen by %s: %s\n", plural(r.Trials, "training", "trainings"), r.Choice.Text)
+	fmt.Fprint(a.stdout, r.Leaderboard())
+	fmt.Fprintf(a.stdout, "chosen by %s: %s\n", plural(r.Trials, "training", "trainings"), r.Choice.Text)
 	if r.Refinement != nil {
-		b.WriteString(r.Refinement.Text + "\n")
+		fmt.Fprintln(a.stdout, r.Refinement.Text)
 	}
 	if !r.Complete {
-		fmt.Fprintf(&b, "the list was cut off; --trials %d chooses the same again\n", r.Trials)
-	}
-	if _, err := fmt.Fprint(a.stdout, b.String()); err != nil {
-		return err
+		fmt.Fprintf(a.stdout, "the list was cut off; --trials %d chooses the same again\n", r.Trials)
 	}
 	return a.report(run.Run, f)
 }

@@ -66,8 +66,10 @@ then timed one by one by the GPU's clock.`,
 				if err := bench.CheckBaselines(f.opts.Only); err != nil {
 					return asUsage(err)
 				}
-			} else if _, err := bench.Select(cases, f.opts.Only); err != nil {
+			} else if chosen, err := bench.Select(cases, f.opts.Only); err != nil {
 				return asUsage(err)
+			} else if f.opts.Only != "" { // else heavy ones are listed, too
+				cases = chosen
 			}
 			if f.opts.Data != "" {
 				if _, err := os.Stat(f.opts.Data); err != nil {
@@ -77,7 +79,7 @@ then timed one by one by the GPU's clock.`,
 			f.opts.Version = gsrc.Version()
 			switch {
 			case f.list && f.baselines == "":
-				return a.listBenchmarks(cases, f.opts.Only)
+				return a.listBenchmarks(cases)
 			case f.child:
 				return a.benchChild(c.Context(), &f)
 			}
@@ -101,13 +103,7 @@ then timed one by one by the GPU's clock.`,
 	return c
 }
 
-func (a *app) listBenchmarks(cases []bench.Case, patterns string) error {
-	if patterns != "" {
-		var err error
-		if cases, err = bench.Select(cases, patterns); err != nil {
-			return err
-		}
-	}
+func (a *app) listBenchmarks(cases []bench.Case) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	for _, c := range cases {
 		doc := c.Doc

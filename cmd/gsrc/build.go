@@ -64,18 +64,14 @@ gorgonia graphs for Graphviz, one for each function; --func chooses.`,
 				return err
 			}
 			if compile.emit == "ir" || compile.emit == "dot" {
-				for _, name := range []string{"out", "lowering", "no-edge-weight", "sparse-x", "symmetrize", "pipeline", "with-columns", "opset", "fp16", "int8", "external-data", "uncalibrated", "unverified", "test-cases", "provider", "triton"} {
-					if c.Flags().Changed(name) {
-						return usage("--%s is for the export of a run; with --emit %s the program goes to standard output", name, compile.emit)
-					}
+				if name := given(c, "out", "lowering", "no-edge-weight", "sparse-x", "symmetrize", "pipeline", "with-columns", "opset", "fp16", "int8", "external-data", "uncalibrated", "unverified", "test-cases", "provider", "triton"); name != "" {
+					return usage("--%s is for the export of a run; with --emit %s the program goes to standard output", name, compile.emit)
 				}
 				opts.Model = args[0]
 				return a.buildIR(&opts, &setup, &compile)
 			}
-			for _, name := range []string{"print-after", "passes", "without", "func", "target", "html", "config", "preset", "set", "seed", "split", "directed"} {
-				if c.Flags().Changed(name) {
-					return usage("--%s goes with --emit ir or dot", name)
-				}
+			if name := given(c, "print-after", "passes", "without", "func", "target", "html", "config", "preset", "set", "seed", "split", "directed"); name != "" {
+				return usage("--%s goes with --emit ir or dot", name)
 			}
 			return a.buildRun(c, args[0], opts.Data, &f)
 		},

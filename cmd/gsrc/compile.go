@@ -77,12 +77,11 @@ func (a *app) emitIR(m *ir.Module, info passes.DataInfo, f *compileFlags, s *gsr
 		f.funcs[i] = strings.TrimPrefix(name, "@")
 	}
 	if f.emit == "ir" && slices.Equal(f.passes, []string{"none"}) && len(f.funcs) == 1 && m.Part(f.funcs[0]) != nil {
-		_, err := io.WriteString(a.stdout, m.Part(f.funcs[0]).String())
-		return err
+		fmt.Fprint(a.stdout, m.Part(f.funcs[0]))
+		return nil
 	}
 	seen := map[string]bool{}
 	var rec compiler.Recorder
-	var dumpErr error
 	o := compiler.Options{Funcs: f.funcs, Data: info, Passes: f.passes, Without: f.without, Verify: true}
 	if f.target == "inference" {
 		o.Target = compiler.Inference
@@ -95,16 +94,13 @@ func (a *app) emitIR(m *ir.Module, info passes.DataInfo, f *compileFlags, s *gsr
 		if f.html != "" {
 			rec.Record(pass, m)
 		}
-		if slices.Contains(f.printAfter, pass) && dumpErr == nil {
-			_, dumpErr = fmt.Fprintf(a.stdout, "// after %s\n%s\n", pass, m)
+		if slices.Contains(f.printAfter, pass) {
+			fmt.Fprintf(a.stdout, "// after %s\n%s\n", pass, m)
 		}
 	}
 	p, err := compiler.Compile(m, o)
 	if err != nil {
 		return err
-	}
-	if dumpErr != nil {
-		return dumpErr
 	}
 	for _, pass := range f.printAfter {
 		if !seen[pass] {
@@ -122,9 +118,7 @@ func (a *app) emitIR(m *ir.Module, info passes.DataInfo, f *compileFlags, s *gsr
 			}
 		}
 	} else if len(f.printAfter) == 0 {
-		if _, err := io.WriteString(a.stdout, p.Module.String()); err != nil {
-			return err
-		}
+		fmt.Fprint(a.stdout, p.Module)
 	}
 	fmt.Fprint(a.stderr, p.StatsTable())
 	for _, r := range p.Remarks {

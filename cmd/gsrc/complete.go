@@ -14,20 +14,15 @@ import (
 
 // completions lists what a shell may put in the place of an argument or of a flag's value.
 var completions = map[string]func() []string{
-	"--data": dataNames,
+	"--data": catalog.Names,
 	"--lowering": func() []string {
 		return []string{string(onnx.DegreeBuckets), string(onnx.PrecomputedBuckets), string(onnx.Scatter), string(onnx.Dense), string(onnx.Auto)}
 	},
 	"--func": func() []string {
 		return []string{"classify", "train", "encode", "score", "pretrain", "joint", "fit", "refine"}
 	},
-	"ops": func() (names []string) {
-		for _, op := range ir.Ops() {
-			names = append(names, op.Name)
-		}
-		return names
-	},
-	"data fetch": dataNames, "data info": dataNames, "data plant": dataNames,
+	"ops":        opNames,
+	"data fetch": catalog.Names, "data info": catalog.Names, "data plant": catalog.Names,
 	"train": modelNames, "sweep": modelNames, "tune": modelNames,
 }
 
@@ -38,7 +33,12 @@ func modelNames() (names []string) {
 	return names
 }
 
-func dataNames() []string { return catalog.Names() }
+func opNames() (names []string) {
+	for _, op := range ir.Ops() {
+		names = append(names, op.Name)
+	}
+	return names
+}
 
 func optionNames() (names []string) {
 	for _, n := range config.KeyNames() {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"runtime"
 	"text/tabwriter"
 
@@ -47,8 +46,7 @@ func (a *app) doctorCommand() *cobra.Command {
 					origin = "checksum of the " + f.Pinned
 				}
 				line("onnxruntime", "%s (%s, %s)", f.Library.Path, f.Library.Found, origin)
-				version := f.Loaded
-				version = cmp.Or(version, f.Library.Version) // it could not be opened; this is what its file says
+				version := cmp.Or(f.Loaded, f.Library.Version) // it could not be opened; this is what its file says
 				line("", "version %s, gsrc is tested with %s", version, f.Wanted)
 			} else {
 				line("onnxruntime", "not found; gsrc is tested with %s", f.Wanted)
@@ -62,12 +60,8 @@ func (a *app) doctorCommand() *cobra.Command {
 				}
 				line("provider "+string(p.Provider), "%s", state)
 			}
-			if err := w.Flush(); err != nil {
-				return err
-			}
-			if _, err := io.WriteString(a.stdout, reasons); err != nil {
-				return err
-			}
+			w.Flush()
+			fmt.Fprint(a.stdout, reasons)
 			return problem
 		},
 	}

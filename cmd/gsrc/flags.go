@@ -53,6 +53,16 @@ func numberFlag[T int | int64 | float64](flags *pflag.FlagSet, to *T, name strin
 	}}, name, help)
 }
 
+// given returns the first of some flags that the command line has; "" where it has none.
+func given(c *cobra.Command, names ...string) string {
+	for _, name := range names {
+		if c.Flags().Changed(name) {
+			return name
+		}
+	}
+	return ""
+}
+
 // required reports the first of some flags that has no value.
 func required(c *cobra.Command, names ...string) error {
 	for _, name := range names {

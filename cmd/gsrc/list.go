@@ -29,9 +29,7 @@ func (a *app) modelsCommand() *cobra.Command {
 					ofGraphs = append(ofGraphs, m.Name)
 				}
 			}
-			if err := w.Flush(); err != nil {
-				return err
-			}
+			w.Flush()
 			fmt.Fprintf(a.stdout, "\nfor collections of graphs, whose graphs they classify: %s\n", strings.Join(ofGraphs, ", "))
 			fmt.Fprintln(a.stdout, "\nstructure learners, of N nodes and E edges:")
 			for _, m := range models.All {
@@ -39,9 +37,7 @@ func (a *app) modelsCommand() *cobra.Command {
 					fmt.Fprintf(w, "  %s\t%s\tlabels: %s\t%s\n", m.Name, l.Kind(), l.Labels, l.Cost)
 				}
 			}
-			if err := w.Flush(); err != nil {
-				return err
-			}
+			w.Flush()
 			fmt.Fprintln(a.stdout, "\nclassifiers of structure learners, --set model.classifier=NAME:")
 			for _, n := range models.Architectures {
 				fmt.Fprintf(w, "  %s\t%s\n", n.Name, n.Doc)
@@ -91,11 +87,7 @@ func (a *app) opsCommand() *cobra.Command {
 			if len(args) == 1 {
 				op := ir.Lookup(args[0])
 				if op == nil {
-					var names []string
-					for _, d := range ir.Ops() {
-						names = append(names, d.Name)
-					}
-					if n := nearest.Of(args[0], names); n != "" {
+					if n := nearest.Of(args[0], opNames()); n != "" {
 						return usage("no operation %q; did you mean %q?", args[0], n)
 					}
 					return usage("no operation %q; \"gsrc ops\" lists them", args[0])

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"strconv"
@@ -11,9 +12,9 @@ import (
 )
 
 // output is standard output or error as all commands write to it. It remembers the
-// first failure, since a result that was not written whole must not end in success, and
-// shows control characters as \x1b and so on: names, labels and documentation come from
-// files, and must not control the terminal.
+// first failure and returns it from then on, since a result that was not written whole must not
+// end in success, so that what only prints need not look. It shows control characters as \x1b
+// and so on: names, labels and documentation come from files, and must not control the terminal.
 type output struct {
 	mu   sync.Mutex
 	to   io.Writer
@@ -53,10 +54,10 @@ func (o *output) send(p []byte) (int, error) {
 		return 0, o.err
 	}
 	n, err := o.to.Write(p)
-	if err != nil && o.err == nil {
+	if o.err == nil {
 		o.err = err
 	}
-	return n, err
+	return n, o.err
 }
 
 // bytes returns a writer of data rather than text: a file that goes to standard output.
@@ -68,22 +69,6 @@ func (o *rawOutput) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return (*output)(o).send(p)
-}
-
-// unwrapped returns what w writes to: a terminal, for what draws on it.
-func unwrapped(w io.Writer) io.Writer {
-	if o, ok := w.(*output); ok {
-		return o.to
-	}
-	return w
-}
-
-// data returns standard output for data.
-func (a *app) data() io.Writer {
-	if o, ok := a.stdout.(*output); ok {
-		return o.bytes()
-	}
-	return a.stdout
 }
 
 // lastRune returns where the last character of text begins, or may begin; 0 if text is empty.
@@ -98,16 +83,8 @@ func lastRune(text []byte) int {
 // visible returns text with its control characters, those of keep excepted, and the
 // bytes that are no UTF-8 as escape sequences of Go.
 func visible(text []byte, keep string) []byte {
-	control := func(r rune, size int) bool {
-		return unicode.IsControl(r) && !strings.ContainsRune(keep, r) || r == utf8.RuneError && size == 1
-	}
-	clean := true
-	for i := 0; i < len(text) && clean; {
-		r, size := utf8.DecodeRune(text[i:])
-		clean = !control(r, size)
-		i += size
-	}
-	if clean {
+	control := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune(keep, r) }
+	if !bytes.ContainsFunc(text, func(r rune) bool { return control(r) || r == utf8.RuneError }) {
 		return text
 	}
 	var b []byte
@@ -116,7 +93,7 @@ func visible(text []byte, keep string) []byte {
 		switch {
 		case r == utf8.RuneError && size == 1:
 			b = fmt.Appendf(b, `\x%02x`, text[i])
-		case control(r, size):
+		case control(r):
 			quoted := strconv.QuoteRune(r)
 			if r >= 0x7f {
 				quoted = fmt.Sprintf(`'\u%04x'`, r) // JSON has these as they are, and this is JSON

@@ -38,10 +38,8 @@ adds checksums to an export or a run of an earlier version, once all else holds.
 				return a.verifyStore(c, args[0])
 			}
 			if isRun(args[0]) {
-				for _, name := range []string{"provider", "device", "gpu-memory", "full"} {
-					if f := c.Flags().Lookup(name); f != nil && f.Changed {
-						return usage("--%s is for exports, and %s is a run", name, args[0])
-					}
+				if err := refuseForRun(c, args[0]); err != nil {
+					return err
 				}
 				return a.verifyRun(args[0], seal)
 			}
@@ -66,6 +64,14 @@ func isRun(dir string) bool {
 	_, noCheckpoint := os.Stat(filepath.Join(dir, "checkpoint.safetensors"))
 	several, _ := filepath.Glob(filepath.Join(dir, "run-*", "run.json"))
 	return noManifest != nil && (noRun == nil || noCheckpoint == nil || len(several) > 0)
+}
+
+// refuseForRun refuses the flags that say how onnxruntime runs an export.
+func refuseForRun(c *cobra.Command, dir string) error {
+	if name := given(c, "provider", "device-id", "memory-limit", "full"); name != "" {
+		return usage("--%s is for exports, and %s is a run", name, dir)
+	}
+	return nil
 }
 
 // verifyRun checks the files of a run.
@@ -134,10 +140,8 @@ is printed to standard error.`,
 			need := []string{"data", "out"}
 			if isRun(args[0]) {
 				need = need[1:]
-				for _, name := range []string{"provider", "device", "gpu-memory"} {
-					if f := c.Flags().Lookup(name); f != nil && f.Changed {
-						return usage("--%s is for exports, and %s is a run", name, args[0])
-					}
+				if err := refuseForRun(c, args[0]); err != nil {
+					return err
 				}
 			}
 			if err := required(c, need...); err != nil {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"path/filepath"
 	"runtime/pprof"
 	"strings"
@@ -107,7 +106,7 @@ func (p *profile) write() error {
 	p.stop()
 	var wrote []string
 	if p.cpuFile != "" {
-		if err := atomicfile.Write(p.cpuFile, func(w io.Writer) error { _, err := w.Write(p.cpu.Bytes()); return err }); err != nil {
+		if err := atomicfile.WriteBytes(p.cpuFile, p.cpu.Bytes()); err != nil {
 			return err
 		}
 		wrote = append(wrote, p.cpuFile+" (look at it with: go tool pprof -http=: "+p.cpuFile+")")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"path"
 	"time"
@@ -17,7 +16,7 @@ const lineEvery = 5 * time.Second
 // meter shows on standard error how far something is: a bar on a terminal, a line every
 // few seconds elsewhere.
 type meter struct {
-	w        io.Writer
+	w        *output
 	terminal bool
 	now      func() time.Time
 
@@ -26,7 +25,7 @@ type meter struct {
 }
 
 func (a *app) newMeter() meter {
-	return meter{w: a.stderr, terminal: isTerminal(a.stderr), now: time.Now}
+	return meter{w: a.stderr, terminal: isTerminal(a.stderr.to), now: time.Now}
 }
 
 // begin starts over: with a bar on a terminal.
@@ -34,7 +33,7 @@ func (m *meter) begin(total int64, more ...progressbar.Option) {
 	m.wrote = m.now()
 	if m.terminal {
 		m.bar = progressbar.NewOptions64(total, append([]progressbar.Option{
-			progressbar.OptionSetWriter(unwrapped(m.w)),
+			progressbar.OptionSetWriter(m.w.to),
 			progressbar.OptionSetWidth(24),
 			progressbar.OptionThrottle(100 * time.Millisecond),
 			progressbar.OptionSetPredictTime(true),

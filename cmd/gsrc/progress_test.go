@@ -17,7 +17,7 @@ func clock() func() time.Time {
 
 func TestPlainProgress(t *testing.T) {
 	var b strings.Builder
-	p := &progress{meter: meter{w: &b, now: clock()}, label: "seed 1 "}
+	p := &progress{meter: meter{w: &output{to: &b}, now: clock()}, label: "seed 1 "}
 	for step := 1; step <= 12; step++ {
 		p.Observe(train.Event{Phase: "pretrain", Step: step, Total: 12, Loss: 1 / float64(step), ValAcc: math.NaN()})
 	}
@@ -36,7 +36,7 @@ seed 1 fit 9/9  loss 0.5  val 81.2 %
 
 func TestTerminalProgress(t *testing.T) {
 	var b strings.Builder
-	p := &progress{meter: meter{w: &b, terminal: true, now: time.Now}}
+	p := &progress{meter: meter{w: &output{to: &b}, terminal: true, now: time.Now}}
 	for step := 1; step <= 3; step++ {
 		p.Observe(train.Event{Phase: "fit", Step: step, Total: 3, Loss: 0.25, ValAcc: 80})
 		time.Sleep(110 * time.Millisecond) // the bar is drawn ten times a second at most

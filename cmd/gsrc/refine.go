@@ -59,7 +59,7 @@ edge_index does in PyTorch Geometric. A summary is printed to standard error.`,
 				return err
 			}
 			if out == "-" {
-				if err := g.Write(a.data(), format); err != nil {
+				if err := g.Write(a.stdout.bytes(), format); err != nil {
 					return err
 				}
 			} else if err := g.WriteFile(out, format); err != nil {

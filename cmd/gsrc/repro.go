@@ -13,7 +13,6 @@ import (
 func (a *app) reproCommand() *cobra.Command {
 	var o repro.CheckOptions
 	var check bool
-	var runner runnerFlags
 	var shard shardFlags
 	c := &cobra.Command{
 		Use:   "repro TARGET… [--only DATA,…] [--seeds N] [--out DIR] [--report FILE.md] | repro --report FILE.md | repro TARGET… --check [--sample N]",
@@ -56,7 +55,7 @@ place of the data sets, one or two seeds, a few steps.`,
 			if o.Shard, err = shard.resolve(a); err != nil {
 				return err
 			}
-			o.Targets, o.Workers = args, runner.workers
+			o.Targets = args
 			if check || o.Fill {
 				return a.checkRuns(c, o)
 			}
@@ -76,7 +75,7 @@ place of the data sets, one or two seeds, a few steps.`,
 	numberFlag(flags, &o.Sample, "sample", 0, 0, "with --check or --fill: repeat N of the lines")
 	numberFlag(flags, &o.Seconds, "seconds", 0, 0, "with --check or --fill: only runs that took at most this long")
 	flags.BoolVar(&o.Fill, "fill", false, "repeat the runs that have no hash, and replace their lines")
-	runner.register(flags)
+	workersFlag(flags, &o.Workers)
 	shard.register(flags)
 	return c
 }

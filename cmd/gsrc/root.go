@@ -22,7 +22,7 @@ import (
 
 // app is what the commands share.
 type app struct {
-	stdout, stderr io.Writer
+	stdout, stderr *output
 	hint           string           // printed below a usage error
 	log            *serve.LogWriter // nil unless standard error is written in the background
 }
@@ -30,17 +30,16 @@ type app struct {
 // logInBackground has standard error written in the background, so that a reader that
 // stops reading it does not stop the command.
 func (a *app) logInBackground() *serve.LogWriter {
-	out := a.stderr.(*output)
-	out.mu.Lock()
-	defer out.mu.Unlock()
-	a.log = serve.NewLogWriter(out.to)
-	out.to = a.log
+	a.stderr.mu.Lock()
+	defer a.stderr.mu.Unlock()
+	a.log = serve.NewLogWriter(a.stderr.to)
+	a.stderr.to = a.log
 	return a.log
 }
 
 // isTerminal reports whether a writer is a terminal that can be redrawn.
 func isTerminal(w io.Writer) bool {
-	f, ok := unwrapped(w).(*os.File)
+	f, ok := w.(*os.File)
 	return ok && os.Getenv("TERM") != "dumb" && (isatty.IsTerminal(f.Fd()) || isatty.IsCygwinTerminal(f.Fd()))
 }
 
@@ -65,12 +64,12 @@ func (a *app) unchecked(line string) {
 	}
 }
 
-// warn returns what shows each warning once, however many runs have it.
-func (a *app) warn() func(string) {
+// once returns what shows each text once, however many runs have it.
+func (a *app) once(prefix string) func(text string) {
 	said := map[string]bool{}
 	return func(text string) {
 		if !said[text] {
-			a.logf("warning: %s", text)
+			a.logf("%s%s", prefix, text)
 		}
 		said[text] = true
 	}
@@ -125,11 +124,17 @@ interrupt.`,
 	}
 	root.AddCommand(a.trainCommand(), a.buildCommand(), a.verifyCommand(), a.refineCommand(), a.plotCommand(), a.predictCommand(), a.embedCommand(), a.serveCommand(), a.neighborsCommand(), a.importCommand(), a.inspectCommand(), a.demoCommand(), a.sweepCommand(), a.tuneCommand(), a.reproCommand(), a.benchCommand(), a.dataCommand(),
 		a.modelsCommand(), a.passesCommand(), a.opsCommand(), a.doctorCommand(), a.versionCommand())
-	for _, c := range append(root.Commands(), subcommands(root)...) {
-		a.wrapArgs(c)
-		complete(c)
-	}
+	a.equip(root)
 	return root
+}
+
+// equip gives all commands below one what they have in common.
+func (a *app) equip(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		a.wrapArgs(sub)
+		complete(sub)
+		a.equip(sub)
+	}
 }
 
 // renamedFlags has the flags that had another name in an earlier version, by that name.
@@ -148,14 +153,6 @@ func helpOrUnknown(c *cobra.Command, args []string) error {
 		}
 	}
 	return usage("unknown command %q%s", strings.TrimSpace(strings.TrimPrefix(c.CommandPath()+" ", "gsrc ")+args[0]), nearest.Hint(args[0], names))
-}
-
-func subcommands(c *cobra.Command) []*cobra.Command {
-	var all []*cobra.Command
-	for _, sub := range c.Commands() {
-		all = append(append(all, sub.Commands()...), subcommands(sub)...)
-	}
-	return all
 }
 
 // wrapArgs makes a wrong number of arguments a usage error that shows the

@@ -12,11 +12,10 @@ import (
 
 // halfFlag parses --features.
 func halfFlag(text string) (bool, error) {
-	switch text {
-	case store.Float32, store.Float16:
-		return text == store.Float16, nil
+	if text != store.Float32 && text != store.Float16 {
+		return false, fmt.Errorf("give %s or %s, not %s", store.Float32, store.Float16, text)
 	}
-	return false, fmt.Errorf("give %s or %s, not %s", store.Float32, store.Float16, text)
+	return text == store.Float16, nil
 }
 
 // stages shows how far the building of a store is.

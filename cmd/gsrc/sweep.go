@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,13 +21,13 @@ import (
 const summaryFile = "summary.csv"
 
 type sweepFlags struct {
-	opts   gsrc.TrainOptions
-	seeds  int
-	out    string
-	runner runnerFlags
-	shard  shardFlags
-	merge  bool
-	asJSON bool
+	opts    gsrc.TrainOptions
+	seeds   int
+	out     string
+	workers int
+	shard   shardFlags
+	merge   bool
+	asJSON  bool
 }
 
 func (a *app) sweepCommand() *cobra.Command {
@@ -66,18 +65,16 @@ all their folders and prints the table; with --out it unites them there.`,
 	flags.StringArrayVar(&f.opts.Set, "set", nil, "set one option of all runs, key=value; may be repeated")
 	numberFlag(flags, &f.seeds, "seeds", 0, 1, "run every setting with the seeds 0 to N-1, in place of the file's")
 	flags.StringVar(&f.out, "out", "", "folder of records and summary.csv; without it nothing is kept")
-	f.runner.register(flags)
+	workersFlag(flags, &f.workers)
 	f.shard.register(flags)
 	flags.BoolVar(&f.merge, "merge", false, "unite the records of the folders given as arguments, and run nothing")
 	flags.BoolVar(&f.asJSON, "json", false, "print one line of JSON for each setting, and nothing else, to standard output")
 	return c
 }
 
-// runnerFlags say how many runs go side by side.
-type runnerFlags struct{ workers int }
-
-func (f *runnerFlags) register(flags *pflag.FlagSet) {
-	numberFlag(flags, &f.workers, "workers", 0, 0, "runs at a time, 0 for one per processor; results do not depend on it")
+// workersFlag registers the flag that says how many runs go side by side.
+func workersFlag(flags *pflag.FlagSet, to *int) {
+	numberFlag(flags, to, "workers", 0, 0, "runs at a time, 0 for one per processor; results do not depend on it")
 }
 
 // shardFlags say which part of the runs is this process's.
@@ -119,24 +116,21 @@ func oneModel(c *cobra.Command, args []string, o *gsrc.TrainOptions) error {
 	return usage("%q is one argument too many; name one model", args[1])
 }
 
-// jobs are those that the flags ask for.
-func (f *sweepFlags) jobs() ([]sweep.Job, error) {
+// gridOf reads the file of --config, and gives all jobs the options of --set.
+func gridOf(o *gsrc.TrainOptions) (*sweep.Grid, error) {
 	grid := &sweep.Grid{Seeds: []int{0}}
-	if f.opts.Config != "" {
+	if o.Config != "" {
 		var err error
-		if grid, err = sweep.ReadGrid(f.opts.Config); err != nil {
+		if grid, err = sweep.ReadGrid(o.Config); err != nil {
 			return nil, err
 		}
 	}
-	for _, s := range f.opts.Set {
+	for _, s := range o.Set {
 		if err := grid.Fix(s); err != nil {
 			return nil, usage("--set %s: %w", s, err)
 		}
 	}
-	if f.seeds > 0 {
-		grid.Seeds = sweep.FirstSeeds(f.seeds)
-	}
-	return grid.Jobs(f.opts.Model, f.opts.Data), nil
+	return grid, nil
 }
 
 func (a *app) sweep(c *cobra.Command, f *sweepFlags, args []string) error {
@@ -152,13 +146,17 @@ func (a *app) sweep(c *cobra.Command, f *sweepFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	jobs, err := f.jobs()
+	grid, err := gridOf(&f.opts)
 	if err != nil {
 		return err
 	}
+	if f.seeds > 0 {
+		grid.Seeds = sweep.FirstSeeds(f.seeds)
+	}
+	jobs := grid.Jobs(f.opts.Model, f.opts.Data)
 	show := a.newSweepProgress()
 	defer show.finish()
-	r := &sweep.Runner{Dir: f.out, Workers: f.runner.workers, Shard: shard, Observer: show.observe, Log: show.logf, Warn: a.warn()}
+	r := &sweep.Runner{Dir: f.out, Workers: f.workers, Shard: shard, Observer: show.observe, Log: show.logf, Warn: a.once("warning: ")}
 	records, err := r.Run(c.Context(), jobs)
 	show.finish()
 	if gsrc.IsInterrupted(c.Context(), err) && f.out != "" && show.last.Done > 0 {
@@ -183,10 +181,8 @@ func (a *app) sweep(c *cobra.Command, f *sweepFlags, args []string) error {
 }
 
 func (a *app) mergeSweeps(c *cobra.Command, f *sweepFlags, dirs []string) error {
-	for _, name := range []string{"data", "config", "set", "seeds", "workers", "shard", "shards"} {
-		if c.Flags().Changed(name) {
-			return usage("--merge runs nothing; leave --%s out", name)
-		}
+	if name := given(c, "data", "config", "set", "seeds", "workers", "shard", "shards"); name != "" {
+		return usage("--merge runs nothing; leave --%s out", name)
 	}
 	if len(dirs) == 0 {
 		return usage("name the folders to unite: gsrc sweep --merge DIR… --out DIR")
@@ -228,7 +224,7 @@ func writeSummary(t *sweep.Table, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	return atomicfile.Write(filepath.Join(dir, summaryFile), func(w io.Writer) error { return t.WriteCSV(w) })
+	return atomicfile.Write(filepath.Join(dir, summaryFile), t.WriteCSV)
 }
 
 func (a *app) printTable(t *sweep.Table, asJSON bool) error {

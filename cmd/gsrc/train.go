@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -107,10 +106,8 @@ func (f *trainFlags) check(c *cobra.Command) error {
 		return usage("--profile looks at one run; leave --runs out")
 	}
 	if f.resume != "" {
-		for _, name := range []string{"out", "force", "config", "preset", "set", "seed", "split", "directed", "tf32", "runs", "id", "label", "source", "target", "weight", "ignore", "merge", "no-prepare", "ignore-weights", "weight-transform", "trials", "minutes"} {
-			if changed(name) {
-				return usage("--%s cannot change a run that is resumed; leave it out", name)
-			}
+		if name := given(c, "out", "force", "config", "preset", "set", "seed", "split", "directed", "tf32", "runs", "id", "label", "source", "target", "weight", "ignore", "merge", "no-prepare", "ignore-weights", "weight-transform", "trials", "minutes"); name != "" {
+			return usage("--%s cannot change a run that is resumed; leave it out", name)
 		}
 		if f.opts.Model != "" {
 			return usage("--resume takes the model from the run; leave %q out", f.opts.Model)
@@ -126,10 +123,8 @@ func (f *trainFlags) check(c *cobra.Command) error {
 	if f.runs > 0 && changed("seed") {
 		return usage("--runs has the seeds 0 to R-1; leave --seed out")
 	}
-	for _, name := range []string{"trials", "minutes"} {
-		if changed(name) && f.opts.Model != autoModel {
-			return usage("--%s belongs to gsrc train auto", name)
-		}
+	if name := given(c, "trials", "minutes"); name != "" && f.opts.Model != autoModel {
+		return usage("--%s belongs to gsrc train auto", name)
 	}
 	if f.opts.Model == "" {
 		return nil
@@ -139,7 +134,7 @@ func (f *trainFlags) check(c *cobra.Command) error {
 
 func (a *app) train(c *cobra.Command, f *trainFlags) error {
 	show := a.newProgress()
-	f.opts.Observer, f.opts.OnDeviceSelected, f.opts.Warn = show, a.printDevice(), a.warn()
+	f.opts.Observer, f.opts.OnDeviceSelected, f.opts.Warn = show, a.once(""), a.once("warning: ")
 	f.opts.Note = func(text string) { a.logf("%s", text) }
 	defer show.finish()
 	if f.runs > 0 {
@@ -159,51 +154,37 @@ func (a *app) train(c *cobra.Command, f *trainFlags) error {
 		}
 		return a.summarize(train.Summarize(results), f)
 	}
-	profile, err := a.startProfile(&f.profile, show)
-	if err != nil {
-		return err
-	}
-	f.opts.Observer, f.opts.Trace = profile.observer, profile.trace
-	run, err := gsrc.Train(c.Context(), f.opts)
-	show.finish()
-	if err != nil {
-		return a.resumable(c, profile.failed(c.Context(), optionFault(err)), f.opts.Out)
-	}
-	if err := a.report(run, f); err != nil {
-		return err
-	}
-	return profile.write()
+	return a.profiled(c, f, show, f.opts.Out, func(p *profile) (*gsrc.Run, error) {
+		f.opts.Observer, f.opts.Trace = p.observer, p.trace
+		run, err := gsrc.Train(c.Context(), f.opts)
+		return run, optionFault(err)
+	})
 }
 
 func (a *app) resume(c *cobra.Command, f *trainFlags) error {
-	show := a.newProgress()
+	if info, err := train.ReadInfo(f.resume); err == nil {
+		a.unchecked(info.Unchecked())
+	}
+	return a.profiled(c, f, a.newProgress(), f.resume, func(p *profile) (*gsrc.Run, error) {
+		return gsrc.Resume(c.Context(), f.resume, gsrc.ResumeOptions{Data: f.opts.Data, Threads: f.opts.Threads, Device: f.opts.Device, Executor: f.opts.Executor, Baselines: f.opts.Baselines, OnDeviceSelected: a.once(""), Observer: p.observer, Trace: p.trace})
+	})
+}
+
+// profiled trains one run, which dir is the folder of, and reports it, with what --profile asks for.
+func (a *app) profiled(c *cobra.Command, f *trainFlags, show *progress, dir string, train func(*profile) (*gsrc.Run, error)) error {
 	profile, err := a.startProfile(&f.profile, show)
 	if err != nil {
 		return err
 	}
-	if info, err := train.ReadInfo(f.resume); err == nil {
-		a.unchecked(info.Unchecked())
-	}
-	run, err := gsrc.Resume(c.Context(), f.resume, gsrc.ResumeOptions{Data: f.opts.Data, Threads: f.opts.Threads, Device: f.opts.Device, Executor: f.opts.Executor, Baselines: f.opts.Baselines, OnDeviceSelected: a.printDevice(), Observer: profile.observer, Trace: profile.trace})
+	run, err := train(profile)
 	show.finish()
 	if err != nil {
-		return a.resumable(c, profile.failed(c.Context(), err), f.resume)
+		return a.resumable(c, profile.failed(c.Context(), err), dir)
 	}
 	if err := a.report(run, f); err != nil {
 		return err
 	}
 	return profile.write()
-}
-
-// printDevice returns a callback that prints the device of a run, once for all runs.
-func (a *app) printDevice() func(line string) {
-	said := ""
-	return func(line string) {
-		if line != said {
-			fmt.Fprintln(a.stderr, line)
-		}
-		said = line
-	}
 }
 
 // resumable adds to the error of an interrupted run how it goes on.
@@ -371,20 +352,18 @@ func (a *app) listOptions(f *trainFlags) error {
 	if err != nil {
 		return err
 	}
-	var b strings.Builder
 	for _, k := range keys {
 		doc := k.Doc
 		if len(k.OneOf) > 0 && !strings.Contains(doc, ":") {
 			doc += ": " + strings.Join(k.OneOf, ", ")
 		}
-		fmt.Fprintf(&b, "%s = %s", k.Name, k.Default)
+		fmt.Fprintf(a.stdout, "%s = %s", k.Name, k.Default)
 		if k.Source != "" {
-			fmt.Fprintf(&b, "  (%s)", k.Source)
+			fmt.Fprintf(a.stdout, "  (%s)", k.Source)
 		}
-		b.WriteString("\n" + wrapped("    ", 96, doc) + "\n")
+		fmt.Fprintf(a.stdout, "\n%s\n", wrapped("    ", 96, doc))
 	}
-	_, err = io.WriteString(a.stdout, b.String())
-	return err
+	return nil
 }
 
 // wrapped is a text in lines of at most that many characters, where words allow it, each

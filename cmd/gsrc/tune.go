@@ -17,16 +17,16 @@ import (
 )
 
 type tuneFlags struct {
-	opts   gsrc.TrainOptions
-	trials int
-	seeds  int
-	rungs  []int
-	space  string
-	store  string
-	out    string
-	limit  time.Duration
-	runner runnerFlags
-	asJSON bool
+	opts    gsrc.TrainOptions
+	trials  int
+	seeds   int
+	rungs   []int
+	space   string
+	store   string
+	out     string
+	limit   time.Duration
+	workers int
+	asJSON  bool
 }
 
 func (a *app) tuneCommand() *cobra.Command {
@@ -62,7 +62,7 @@ stopped, if --store keeps its runs.`,
 	flags.StringVar(&f.store, "store", "", "folder of records; runs that it has are not repeated")
 	flags.StringVar(&f.out, "out", "", "file to write the options to; without it they go to standard output")
 	flags.DurationVar(&f.limit, "time", 0, "stop after this long, such as 30m, with the best so far")
-	f.runner.register(flags)
+	workersFlag(flags, &f.workers)
 	flags.BoolVar(&f.asJSON, "json", false, "print one line of JSON, and nothing else, to standard output")
 	return c
 }
@@ -89,24 +89,15 @@ func (f *tuneFlags) search() (*sweep.Search, error) {
 	if len(s.Rungs) == 0 {
 		s.Rungs = sweep.DefaultRungs(f.seeds)
 	}
-	fixed := &sweep.Grid{}
-	if f.opts.Config != "" {
-		var err error
-		if fixed, err = sweep.ReadGrid(f.opts.Config); err != nil {
-			return nil, err
-		}
-		if len(fixed.Axes) > 0 {
-			return nil, fmt.Errorf("configuration %s: gsrc tune takes no [sweep]; give ranges with --space", f.opts.Config)
-		}
+	fixed, err := gridOf(&f.opts)
+	if err != nil {
+		return nil, err
 	}
-	for _, set := range f.opts.Set {
-		if err := fixed.Fix(set); err != nil {
-			return nil, usage("--set %s: %w", set, err)
-		}
+	if len(fixed.Axes) > 0 {
+		return nil, fmt.Errorf("configuration %s: gsrc tune takes no [sweep]; give ranges with --space", f.opts.Config)
 	}
 	s.Set = fixed.Base
 	if f.space != "" {
-		var err error
 		if s.Space, err = sweep.ReadSpace(f.space); err != nil {
 			return nil, err
 		}
@@ -154,7 +145,7 @@ func (a *app) tune(c *cobra.Command, f *tuneFlags, args []string) error {
 	}
 	show := a.newSweepProgress()
 	defer show.finish()
-	s.Runner = &sweep.Runner{Dir: f.store, Workers: f.runner.workers, Observer: show.observe, Log: show.logf}
+	s.Runner = &sweep.Runner{Dir: f.store, Workers: f.workers, Observer: show.observe, Log: show.logf}
 	s.Stage = func(text string) {
 		show.logf("%s", text)
 		show.last = sweep.Progress{}
@@ -220,18 +211,16 @@ func (a *app) reportTuning(found *sweep.Study, f *tuneFlags) error {
 			return err
 		}
 	}
-	var b strings.Builder
 	which := fmt.Sprintf("trial %d", found.Best.Number)
 	if found.Best == found.Defaults {
 		which = "the defaults"
 	}
-	fmt.Fprintf(&b, "%s on %s, %d trials, %d runs: best %s, %s\n", found.Search.Model, found.Dataset, len(found.Trials), found.Runs, which, found.Evidence())
+	fmt.Fprintf(to, "%s on %s, %d trials, %d runs: best %s, %s\n", found.Search.Model, found.Dataset, len(found.Trials), found.Runs, which, found.Evidence())
 	if !math.IsNaN(test) {
-		fmt.Fprintf(&b, "  test %.2f ± %.2f %%, which took no part in the choice\n", test, testStd)
+		fmt.Fprintf(to, "  test %.2f ± %.2f %%, which took no part in the choice\n", test, testStd)
 	}
 	if f.out != "" {
-		fmt.Fprintf(&b, "  the options are in %s; train with: gsrc train %s --data %s --config %s\n", f.out, f.opts.Model, f.opts.Data, f.out)
+		fmt.Fprintf(to, "  the options are in %s; train with: gsrc train %s --data %s --config %s\n", f.out, f.opts.Model, f.opts.Data, f.out)
 	}
-	_, err := io.WriteString(to, b.String())
-	return err
+	return nil
 }

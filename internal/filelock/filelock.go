@@ -15,13 +15,14 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// HeldError says who has a lock.
+// HeldError says who has a lock. But for Path it is what the holder writes beside the lock, in
+// which nobody else can read on Windows.
 type HeldError struct {
-	Path string // of the lock
+	Path string `json:"-"` // of the lock
 	// The process that has it, as far as it has said so: 0 and "" are not known.
-	PID     int
-	Host    string
-	Command string
+	PID     int    `json:"pid"`
+	Host    string `json:"host"`
+	Command string `json:"command"`
 }
 
 func (e *HeldError) Error() string {
@@ -35,14 +36,6 @@ func (e *HeldError) Error() string {
 type Lock struct {
 	f      *flock.Flock
 	shared bool
-}
-
-// owner is what a lock's holder writes beside it. It does not stand in the lock itself,
-// which nobody else can read on Windows.
-type owner struct {
-	PID     int    `json:"pid"`
-	Host    string `json:"host"`
-	Command string `json:"command"`
 }
 
 func ownerFile(path string) string { return path + ".owner" }
@@ -65,7 +58,7 @@ func TryLock(path string) (*Lock, error) {
 		return nil, held(path)
 	}
 	host, _ := os.Hostname()
-	text, err := json.Marshal(owner{os.Getpid(), host, strings.Join(os.Args, " ")})
+	text, err := json.Marshal(HeldError{PID: os.Getpid(), Host: host, Command: strings.Join(os.Args, " ")})
 	if err == nil {
 		// Who it is helps whoever waits; the lock holds without it.
 		_ = os.WriteFile(ownerFile(path), text, 0o644)
@@ -96,9 +89,9 @@ func TryShare(path string) (*Lock, error) {
 // held says who has a lock, as far as it has said so.
 func held(path string) *HeldError {
 	h := &HeldError{Path: path}
-	var o owner
-	if text, err := os.ReadFile(ownerFile(path)); err == nil && json.Unmarshal(text, &o) == nil {
-		h.PID, h.Host, h.Command = o.PID, o.Host, o.Command
+	text, err := os.ReadFile(ownerFile(path))
+	if err != nil || json.Unmarshal(text, h) != nil {
+		return &HeldError{Path: path}
 	}
 	return h
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/config"
@@ -157,11 +158,11 @@ func Baselines(ctx context.Context, python string, o Options) (*BaselineReport, 
 	if len(works) == 1 && works[0].name == sageBatch {
 		versions = dglVersions
 	}
-	py, dir, err := newPythonRunner(ctx, python, r.Machine.Threads, versions)
+	py, err := newPythonRunner(ctx, python, r.Machine.Threads, versions)
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer os.RemoveAll(py.dir)
 	r.Python = py.says
 	cases := Cases()
 	for _, w := range works {
@@ -172,7 +173,7 @@ func Baselines(ctx context.Context, python string, o Options) (*BaselineReport, 
 		if o.Progress != nil {
 			o.Progress(w.name)
 		}
-		folder := filepath.Join(dir, "data")
+		folder := filepath.Join(py.dir, "data")
 		if c[0].workload != nil {
 			ds, err := c[0].workload.Load(o.Data)
 			if err != nil {
@@ -212,15 +213,9 @@ func selectBaselines(patterns string) ([]baselineWork, error) {
 	if err != nil {
 		return nil, fmt.Errorf("nothing with baselines is called %q", patterns)
 	}
-	var works []baselineWork
-	for _, w := range baselineWorks() {
-		for _, c := range chosen {
-			if c.Name == w.name {
-				works = append(works, w)
-			}
-		}
-	}
-	return works, nil
+	return slices.DeleteFunc(baselineWorks(), func(w baselineWork) bool {
+		return !slices.ContainsFunc(chosen, func(c Case) bool { return c.Name == w.name })
+	}), nil
 }
 
 // compare runs the rounds of one piece of work.
@@ -279,26 +274,27 @@ func (w baselineWork) compare(ctx context.Context, o Options, py *pythonRunner, 
 
 // pythonRunner runs baselines.
 type pythonRunner struct {
-	path, programs string
-	threads        int
-	says           string // the versions of what it has
+	path    string
+	dir     string // has the programs, and is to be removed
+	threads int
+	says    string // the versions of what it has
 }
 
-// newPythonRunner unpacks the programs into a folder, which is to be removed, and checks
-// that a Python has what they need.
-func newPythonRunner(ctx context.Context, python string, threads int, versions string) (p *pythonRunner, dir string, err error) {
-	if dir, err = os.MkdirTemp("", "gsrc-baselines-"); err != nil {
-		return nil, "", err
+// newPythonRunner unpacks the programs into a folder and checks that a Python has what they need.
+func newPythonRunner(ctx context.Context, python string, threads int, versions string) (*pythonRunner, error) {
+	dir, err := os.MkdirTemp("", "gsrc-baselines-")
+	if err != nil {
+		return nil, err
 	}
-	p = &pythonRunner{path: python, programs: filepath.Join(dir, "baselines"), threads: threads}
+	p := &pythonRunner{path: python, dir: dir, threads: threads}
 	if err = os.CopyFS(dir, baselinePrograms); err == nil {
 		p.says, err = p.versions(ctx, versions)
 	}
 	if err != nil {
 		os.RemoveAll(dir)
-		return nil, "", err
+		return nil, err
 	}
-	return p, dir, nil
+	return p, nil
 }
 
 func (p *pythonRunner) command(ctx context.Context, args ...string) *exec.Cmd {
@@ -344,7 +340,7 @@ func (p *pythonRunner) run(ctx context.Context, folder string, args []string) (b
 // output returns the last line that a program prints. Programs that read data get
 // the folder first.
 func (p *pythonRunner) output(ctx context.Context, folder string, args []string) (string, error) {
-	line := []string{filepath.Join(p.programs, args[0])}
+	line := []string{filepath.Join(p.dir, "baselines", args[0])}
 	if args[0] != "rates.py" {
 		line = append(line, folder)
 	}
@@ -374,46 +370,41 @@ func LinkPredictors(ctx context.Context, python, path string, seed int, out stri
 		return nil, err
 	}
 	// With more threads the trees wait for one another where processors are shared.
-	py, dir, err := newPythonRunner(ctx, python, 1, "import numpy, scipy, sklearn")
+	py, err := newPythonRunner(ctx, python, 1, "import numpy, scipy, sklearn")
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	folder, scores := filepath.Join(dir, "data"), filepath.Join(dir, "scores.csv")
+	defer os.RemoveAll(py.dir)
+	folder := filepath.Join(py.dir, "data")
 	if err := writeArrays(folder, ds, ds.Graph.Structure()); err != nil {
 		return nil, err
 	}
-	if _, err := py.output(ctx, folder, []string{"edges.py", "--seed", fmt.Sprint(seed), "--out", scores}); err != nil {
-		return nil, err
-	}
-	text, err := os.ReadFile(scores)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
-		return nil, err
-	}
-	return text, atomicfile.WriteBytes(out, text)
+	return py.scores(ctx, folder, out, "edges.py", "--seed", fmt.Sprint(seed))
 }
 
 // GraphForest trains a random forest on statistics of whole graphs (baselines/forest.py) on the
 // ten folds of a collection, with a Python that has NumPy, SciPy and scikit-learn, and writes a
 // CSV file, which it returns: fold, and accuracy in percent on its test graphs.
 func GraphForest(ctx context.Context, python, path, out string) ([]byte, error) {
-	py, dir, err := newPythonRunner(ctx, python, 1, "import numpy, scipy, sklearn")
+	py, err := newPythonRunner(ctx, python, 1, "import numpy, scipy, sklearn")
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
-		return nil, err
-	}
-	scores := filepath.Join(dir, "scores.csv")
-	if _, err := py.output(ctx, path, []string{"forest.py", "--out", scores}); err != nil {
+	defer os.RemoveAll(py.dir)
+	return py.scores(ctx, path, out, "forest.py")
+}
+
+// scores runs a program that leaves a file, which it writes to out and returns.
+func (p *pythonRunner) scores(ctx context.Context, folder, out string, args ...string) ([]byte, error) {
+	scores := filepath.Join(p.dir, "scores.csv")
+	if _, err := p.output(ctx, folder, append(args, "--out", scores)); err != nil {
 		return nil, err
 	}
 	text, err := os.ReadFile(scores)
 	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
 		return nil, err
 	}
 	return text, atomicfile.WriteBytes(out, text)

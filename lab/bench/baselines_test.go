@@ -207,7 +207,7 @@ func baselines(t *testing.T) (dir string, py *pythonRunner, ds *data.Dataset) {
 	if err := os.CopyFS(dir, baselinePrograms); err != nil {
 		t.Fatal(err)
 	}
-	return dir, &pythonRunner{path: python, programs: filepath.Join(dir, "baselines"), threads: 2}, ds
+	return dir, &pythonRunner{path: python, dir: dir, threads: 2}, ds
 }
 
 // Plain link predictors find random wrong edges of a graph with communities, list each

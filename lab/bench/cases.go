@@ -161,27 +161,18 @@ func (r *Report) judge() {
 	}
 }
 
-func (c *Case) measure(ctx context.Context, o Options) (Result, error) {
-	var x Result
-	var err error
+func (c *Case) measure(ctx context.Context, o Options) (x Result, err error) {
+	defer func() { x.Name = c.Name }()
 	if c.Alone && o.Child != nil {
-		x, err = o.Child(ctx, c.Name)
-	} else {
-		x, err = c.inProcess(o)
+		return o.Child(ctx, c.Name)
 	}
-	x.Name = c.Name
-	return x, err
-}
-
-func (c *Case) inProcess(o Options) (Result, error) {
 	e := &env{Options: o}
-	var err error
 	if c.workload != nil {
 		if e.ds, err = c.workload.Load(o.Data); err != nil {
-			return Result{}, err
+			return x, err
 		}
 	}
-	x, err := c.run(e)
+	x, err = c.run(e)
 	if e.ds != nil {
 		x.Data = e.ds.Name
 		if e.ds.Source == Generated {

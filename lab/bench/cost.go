@@ -20,11 +20,7 @@ func (c Cost) plus(d Cost) Cost {
 
 // seconds is the time that the machine's limits allow: that of the operations or
 // that of the bytes, whichever is longer.
-func (c Cost) seconds(l *Roofline) float64 {
-	if l == nil {
-		return 0
-	}
-	var t float64
+func (c Cost) seconds(l *Roofline) (t float64) {
 	if l.MatMul > 0 {
 		t = c.Flops / (l.MatMul * 1e9)
 	}

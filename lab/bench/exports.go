@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -130,11 +131,11 @@ func Exports(ctx context.Context, o ExportOptions) (*ExportReport, error) {
 	}
 	o.Seconds = cmp.Or(o.Seconds, 20)
 	r := &ExportReport{Schema: 1, Machine: ThisMachine(o.Threads)}
-	py, dir, err := newPythonRunner(ctx, o.Python, r.Machine.Threads, pytorchVersions)
+	py, err := newPythonRunner(ctx, o.Python, r.Machine.Threads, pytorchVersions)
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer os.RemoveAll(py.dir)
 	r.Python = py.says
 	graphs, err := chooseGraphs(o.Graphs)
 	if err != nil {
@@ -145,7 +146,7 @@ func Exports(ctx context.Context, o ExportOptions) (*ExportReport, error) {
 		if err != nil {
 			return r, err
 		}
-		folder := filepath.Join(dir, "data")
+		folder := filepath.Join(py.dir, "data")
 		if o.Keep != "" {
 			folder = filepath.Join(o.Keep, w.Name)
 		}
@@ -303,10 +304,7 @@ func writeArray(path string, v any) error {
 	if err = npyio.Write(w, v); err == nil {
 		err = w.Flush()
 	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
+	if err = errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	return nil

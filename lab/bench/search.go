@@ -10,28 +10,17 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
-// searchCase is an exact search for the k nearest neighbours of as many nodes as a
-// workload has, by an embedding of f columns, as training makes for new candidates.
-type searchCase struct {
-	data  string
-	n     int
-	f, k  int
-	heavy bool
-}
+// searchCase is an exact search for the k nearest neighbours of n nodes, by an embedding of
+// f columns, as training makes for new candidates.
+type searchCase struct{ n, f, k int }
 
-func searchList() []searchCase {
-	var list []searchCase
-	for _, data := range []string{"cora", "coauthor_phy", "arxiv"} {
-		list = append(list, searchCase{data: data, n: FindWorkload(data).Nodes, f: 128, k: 5, heavy: data != "cora"})
-	}
-	return list
-}
-
+// searchCases are of as many nodes as workloads have.
 func searchCases() []Case {
 	var cases []Case
-	for _, s := range searchList() {
-		cases = append(cases, Case{Name: "search/" + s.data, Doc: fmt.Sprintf("the %d nearest neighbours of each of %d nodes by an embedding of %d normal numbers, exactly", s.k, s.n, s.f),
-			Heavy: s.heavy, Alone: true, run: s.run})
+	for _, data := range []string{"cora", "coauthor_phy", "arxiv"} {
+		s := searchCase{n: FindWorkload(data).Nodes, f: 128, k: 5}
+		cases = append(cases, Case{Name: "search/" + data, Doc: fmt.Sprintf("the %d nearest neighbours of each of %d nodes by an embedding of %d normal numbers, exactly", s.k, s.n, s.f),
+			Heavy: data != "cora", Alone: true, run: s.run})
 	}
 	return cases
 }

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/metrics"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -47,12 +47,9 @@ func judgedOf(run *gsrc.Run) *judged {
 	} else {
 		names = run.Data.ClassNames
 	}
-	for c := range j.report.Confusion {
-		name := strconv.Itoa(c)
-		if c < len(names) {
-			name = names[c]
-		}
-		j.classes, j.order = append(j.classes, name), append(j.order, c)
+	j.classes = infer.ClassNames(names, len(j.report.Confusion))
+	for c := range j.classes {
+		j.order = append(j.order, c)
 	}
 	slices.SortStableFunc(j.order, func(a, b int) int { return cmp.Compare(j.nodes(b), j.nodes(a)) })
 	return j

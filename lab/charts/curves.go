@@ -22,10 +22,8 @@ var termNames = []struct{ term, name string }{
 
 // TermName is how charts call a term of the loss.
 func TermName(term string) string {
-	for _, t := range termNames {
-		if t.term == term {
-			return t.name
-		}
+	if i := termRank(term); i < len(termNames) {
+		return termNames[i].name
 	}
 	return term
 }
@@ -41,16 +39,18 @@ func termsOf(records []checkpoint.Record) []string {
 
 // SortTerms puts terms of the loss into the order of the charts, in place.
 func SortTerms(terms []string) []string {
-	rank := func(t string) int {
-		for i, n := range termNames {
-			if n.term == t {
-				return i
-			}
-		}
-		return len(termNames)
-	}
-	slices.SortFunc(terms, func(a, b string) int { return cmp.Or(rank(a)-rank(b), cmp.Compare(a, b)) })
+	slices.SortFunc(terms, func(a, b string) int { return cmp.Or(termRank(a)-termRank(b), cmp.Compare(a, b)) })
 	return terms
+}
+
+// termRank is the place of a term among termNames, which other terms come behind.
+func termRank(term string) int {
+	for i, n := range termNames {
+		if n.term == term {
+			return i
+		}
+	}
+	return len(termNames)
 }
 
 // along is a line of what records hold over x.
@@ -96,10 +96,10 @@ func contrastive(records []checkpoint.Record) *Chart {
 		if term == "loss" { // the joint loss has the classifier's in it
 			term = "ecl"
 		}
-		steps := along("joint steps", joint, ofStep, ofTerm(term))
-		steps.Plain = false
-		if panel.Lines = append(panel.Lines, steps); len(joint) == 0 {
-			panel.Lines = panel.Lines[:1]
+		if len(joint) > 0 {
+			steps := along("joint steps", joint, ofStep, ofTerm(term))
+			steps.Plain = false
+			panel.Lines = append(panel.Lines, steps)
 		}
 		panels = append(panels, panel)
 	}

@@ -200,12 +200,10 @@ func Check(ctx context.Context, o CheckOptions) (*Checked, error) {
 	return result, nil
 }
 
-// draw writes the charts that are of the lines alone.
+// draw writes the chart that is of the lines alone.
 func (t *Target) draw(dir string, lines ResultRows) error {
-	for _, c := range t.render(t, lines).charts {
-		if err := atomicfile.Write(filepath.Join(dir, c.Name+".svg"), c.SVG); err != nil {
-			return err
-		}
+	if c := t.render(t, lines).chart; c != nil {
+		return atomicfile.Write(filepath.Join(dir, c.Name+".svg"), c.SVG)
 	}
 	return nil
 }

@@ -47,13 +47,6 @@ func (ls ResultRows) ofEdges(panel string, r edgeRow) ResultRows {
 func edgeReport(t *Target, ls ResultRows) (r rendered) {
 	var tests string
 	tests, r.caveat = edgeTests(ls)
-	number := func(n *int) *float64 {
-		if n == nil {
-			return nil
-		}
-		v := float64(*n)
-		return &v
-	}
 	random := func(l ResultRow) *float64 {
 		if l.Wrong == nil || l.EdgesBefore == nil {
 			return nil
@@ -79,22 +72,14 @@ func edgeReport(t *Target, ls ResultRows) (r rendered) {
 		for _, row := range []string{eclGSR, againstRandom, byEmbeddings} {
 			line := []string{m.name + ", " + row}
 			for _, panel := range ls.panels() {
-				line = append(line, ls.ofEdges(panel, edgeRow{row: row}).edgeMean(m.form, m.of))
+				line = append(line, ls.ofEdges(panel, edgeRow{row: row}).spread(m.form, m.of))
 			}
 			rows = append(rows, line)
 		}
 	}
 	r.text += table(append([]string{""}, ls.panels()...), rows)
-	r.charts = list(edgeDots(t, ls))
+	r.chart = edgeDots(t, ls)
 	return r
-}
-
-func (ls ResultRows) edgeMean(form string, of func(ResultRow) *float64) string {
-	mean, std, ok := ls.meanStd(of)
-	if !ok {
-		return missing
-	}
-	return fmt.Sprintf(form, mean, std)
 }
 
 // edgeMeans is the table of a quantity by rows and sets, with the goals of that number,
@@ -114,7 +99,7 @@ func edgeMeans(ls ResultRows, says, form string, of func(ResultRow) *float64, nu
 	for _, r := range ls.edgeRows() {
 		line := []string{r.String()}
 		for _, panel := range panels {
-			line = append(line, ls.ofEdges(panel, r).edgeMean(form, of))
+			line = append(line, ls.ofEdges(panel, r).spread(form, of))
 		}
 		rows = append(rows, line)
 	}

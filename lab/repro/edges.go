@@ -110,65 +110,36 @@ func loadSource(source string, seed uint64) (*data.Dataset, error) {
 	return data.Load(source, data.LoadOptions{})
 }
 
-// plant writes the data of a run with edges hidden and planted, if they are not there.
-func (p *planned) plant() error {
-	if there(p.made) {
-		return nil
-	}
-	seed := uint64(p.job.Seed)
-	ds, err := loadSource(p.source, seed)
-	if err != nil {
-		return err
-	}
-	wrong, hidden, err := ds.Plant(p.kind, planted, planted, seed)
-	if err != nil {
-		return err
-	}
-	if err := ds.WritePlanted(p.made, seed, wrong, hidden); err != nil && !there(p.made) { // another shard may have been faster
-		return err
-	}
-	return nil
-}
-
 // truth says of pairs of nodes, the lower number first, which are wrong edges and which
 // hidden ones. hidden is nil where nothing was hidden to be found.
 type truth struct{ wrong, hidden map[[2]int]bool }
 
-// truth reads what was planted, or compares with the clean data.
+// truth compares the data of a run with what they were before edges were hidden and planted, or
+// with the clean data.
 func (p *planned) truth() (*truth, error) {
-	t := &truth{wrong: map[[2]int]bool{}}
-	if p.kind == "" {
-		var graphs [2]*graph.Graph
-		for i, path := range []string{p.job.Data, locate(p.clean)} {
-			ds, err := data.Load(path, data.LoadOptions{})
-			if err != nil {
-				return nil, err
-			}
-			graphs[i] = ds.Graph
-		}
-		for _, e := range graph.Difference(graphs[0], graphs[1]) {
-			t.wrong[[2]int{int(e[0]), int(e[1])}] = true
-		}
-		return t, nil
-	}
-	path := filepath.Join(p.made, data.TruthFile)
-	text, err := os.ReadFile(path)
+	ds, err := data.Load(p.job.Data, data.LoadOptions{})
 	if err != nil {
 		return nil, err
 	}
-	rows, err := readEdges(path, bytes.NewReader(text), "truth")
+	pairs := func(edges [][2]int32) map[[2]int]bool {
+		set := map[[2]int]bool{}
+		for _, e := range edges {
+			set[[2]int{int(e[0]), int(e[1])}] = true
+		}
+		return set
+	}
+	if p.kind != "" {
+		before := ds.Truth.Undamaged()
+		if before == nil {
+			return nil, fmt.Errorf("%s has no %s", p.job.Data, data.TruthFile)
+		}
+		return &truth{pairs(graph.Difference(ds.Graph, before)), pairs(graph.Difference(before, ds.Graph))}, nil
+	}
+	clean, err := data.Load(locate(p.clean), data.LoadOptions{})
 	if err != nil {
 		return nil, err
 	}
-	t.hidden = map[[2]int]bool{}
-	for i, e := range rows.pairs {
-		of := t.hidden
-		if rows.status[i] == data.TruthWrong {
-			of = t.wrong
-		}
-		of[e] = true
-	}
-	return t, nil
+	return &truth{wrong: pairs(graph.Difference(ds.Graph, clean.Graph))}, nil
 }
 
 // edgeTable is a file of edges: pairs with their status, and columns of numbers.
@@ -179,10 +150,9 @@ type edgeTable struct {
 	values [][]float64 // by column; an empty field is 0
 }
 
-// readEdges reads a CSV file with the columns source, target and status, which is what
-// the third is called; the columns probability and evidence_… are numbers, others are
-// passed over.
-func readEdges(name string, r io.Reader, status string) (*edgeTable, error) {
+// readEdges reads a CSV file with the columns source, target and status; the columns probability
+// and evidence_… are numbers, others are passed over.
+func readEdges(name string, r io.Reader) (*edgeTable, error) {
 	in := csv.NewReader(r)
 	header, err := in.Read()
 	if err != nil {
@@ -196,9 +166,9 @@ func readEdges(name string, r io.Reader, status string) (*edgeTable, error) {
 		}
 	}
 	t.values = make([][]float64, len(at))
-	u, v, s := slices.Index(header, "source"), slices.Index(header, "target"), slices.Index(header, status)
+	u, v, s := slices.Index(header, "source"), slices.Index(header, "target"), slices.Index(header, "status")
 	if u < 0 || v < 0 || s < 0 {
-		return nil, fmt.Errorf("%s: the columns are %s; source, target and %s are needed", name, strings.Join(header, ","), status)
+		return nil, fmt.Errorf("%s: the columns are %s; source, target and status are needed", name, strings.Join(header, ","))
 	}
 	for {
 		row, err := in.Read()
@@ -302,7 +272,7 @@ func (p *planned) judge(line ResultRow, dir string) (ResultRows, error) {
 	if err := all.Write(&text, "csv"); err != nil {
 		return nil, err
 	}
-	edges, err := readEdges(dir, &text, "status")
+	edges, err := readEdges(dir, &text)
 	if err != nil {
 		return nil, err
 	}
@@ -363,7 +333,7 @@ func (e *evaluation) plain(ctx context.Context, runs []planned) (lines ResultRow
 		if err != nil {
 			return nil, err
 		}
-		edges, err := readEdges(path, bytes.NewReader(text), "status")
+		edges, err := readEdges(path, bytes.NewReader(text))
 		if err != nil {
 			return nil, err
 		}

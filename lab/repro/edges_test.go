@@ -26,7 +26,7 @@ func TestMeasure(t *testing.T) {
 0,2,0.8,new,x,1
 4,0,0.8,new,x,3
 1,3,0.7,new,x,2
-`), "status")
+`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestMeasure(t *testing.T) {
 	}
 	for text, want := range map[string]string{"": "a: EOF", "source,target\n": "status are needed", "source,target,status\nx,1,old\n": "a:2: nodes are not numbered",
 		"source,target,status,probability\n0,1,old,high\n": "a:2: probability"} {
-		if _, err := readEdges("a", strings.NewReader(text), "status"); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := readEdges("a", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}

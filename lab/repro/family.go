@@ -97,13 +97,7 @@ func autoText(lines map[string]ResultRows) string {
 	var within int
 	for _, target := range []string{"table1", "table2", "tableR"} {
 		ls := lines[target]
-		var places []place
-		for _, panel := range ls.panels() {
-			for _, x := range ls.xs(panel) {
-				places = append(places, place{panel, x})
-			}
-		}
-		for _, p := range places {
+		for _, p := range ls.places() {
 			of := ls.of(p.panel, sweep.Auto, p.x)
 			if _, _, ok := of.meanStd(testAcc); !ok {
 				continue

@@ -189,18 +189,11 @@ func lost(ls ResultRows, panel, from, to, other string) string {
 // structures is the table of what became of the graphs.
 func structures(ls ResultRows) string {
 	var rows [][]string
-	whole := func(n *int) *float64 {
-		if n == nil {
-			return nil
-		}
-		v := float64(*n)
-		return &v
-	}
 	for _, p := range ls.places() {
 		for _, row := range ls.rows(p.panel) {
 			some := ls.of(p.panel, row, p.x)
 			rows = append(rows, []string{p.panel + ", " + row,
-				some.mean("%.0f", func(l ResultRow) *float64 { return whole(l.EdgesBefore) }), some.mean("%.0f", func(l ResultRow) *float64 { return whole(l.EdgesAfter) }),
+				some.mean("%.0f", func(l ResultRow) *float64 { return number(l.EdgesBefore) }), some.mean("%.0f", func(l ResultRow) *float64 { return number(l.EdgesAfter) }),
 				some.mean("%.3f", func(l ResultRow) *float64 { return l.HomophilyBefore }), some.mean("%.3f", func(l ResultRow) *float64 { return l.HomophilyAfter }),
 				ls.accuracy(row, p)})
 		}
@@ -214,12 +207,4 @@ func (t *Target) matrix(panel, row string) string {
 		return t.Name + "-" + panel
 	}
 	return t.Name + "-" + panel + "-" + row
-}
-
-// mean writes the mean of a quantity.
-func (ls ResultRows) mean(format string, of func(ResultRow) *float64) string {
-	if mean, _, ok := ls.meanStd(of); ok {
-		return fmt.Sprintf(format, mean)
-	}
-	return missing
 }

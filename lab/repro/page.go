@@ -138,7 +138,7 @@ func (t *Target) section(folder string, lines ResultRows) section {
 	s.LeftRows, s.Fewer = t.leftRows(lines), lines.fewer()
 	r := t.render(t, lines)
 	s.Text, s.Caveat, s.Pictures = r.text, r.caveat, r.pictures
-	for _, c := range r.charts {
+	if c := r.chart; c != nil {
 		s.Pictures = append(s.Pictures, picture{c.Name, c.Caption})
 	}
 	if t.curves != nil {

@@ -234,6 +234,16 @@ func (ls ResultRows) xs(panel string) []string {
 	return distinct(ls.in(panel), func(l ResultRow) string { return l.X })
 }
 
+// places are all panels and what varies in them.
+func (ls ResultRows) places() (places []place) {
+	for _, panel := range ls.panels() {
+		for _, x := range ls.xs(panel) {
+			places = append(places, place{panel, x})
+		}
+	}
+	return places
+}
+
 func (ls ResultRows) in(panel string) ResultRows {
 	return slices.DeleteFunc(slices.Clone(ls), func(l ResultRow) bool { return panel != "" && l.Panel != panel })
 }
@@ -264,6 +274,31 @@ func (ls ResultRows) values(of func(ResultRow) *float64) (values []float64) {
 func (ls ResultRows) meanStd(of func(ResultRow) *float64) (mean, std float64, ok bool) {
 	mean, std = lab.MeanStd(ls.values(of))
 	return mean, std, !math.IsNaN(mean)
+}
+
+// mean writes the mean of a quantity.
+func (ls ResultRows) mean(form string, of func(ResultRow) *float64) string {
+	if mean, _, ok := ls.meanStd(of); ok {
+		return fmt.Sprintf(form, mean)
+	}
+	return missing
+}
+
+// spread writes the mean of a quantity and its standard deviation.
+func (ls ResultRows) spread(form string, of func(ResultRow) *float64) string {
+	if mean, std, ok := ls.meanStd(of); ok {
+		return fmt.Sprintf(form, mean, std)
+	}
+	return missing
+}
+
+// number is a count as a quantity.
+func number(n *int) *float64 {
+	if n == nil {
+		return nil
+	}
+	v := float64(*n)
+	return &v
 }
 
 // paired tests the test accuracies of two rows of a panel against each other, by

@@ -44,14 +44,12 @@ var (
 // judging edges by evidence.
 var judged = []string{"train.pretrain_steps=0", "train.joint_every=0", "train.epochs=1"}
 
-// alter writes the altered data of a run, if they are not there.
+// alter writes the data of a run with edges hidden and planted, or altered otherwise, if they are not there.
 func (p *planned) alter(ctx context.Context) error {
 	if there(p.made) {
 		return nil
 	}
 	source, seed := p.source, uint64(p.job.Seed)
-	var ds *data.Dataset
-	var err error
 	if p.alteration.refined || p.alteration.embedded {
 		// Both refined graphs, and embeddings, are made of the copy, whose name has no options.
 		c := *p
@@ -61,10 +59,14 @@ func (p *planned) alter(ctx context.Context) error {
 		}
 		source = c.made
 	}
-	if ds, err = loadSource(source, seed); err != nil {
+	ds, err := loadSource(source, seed)
+	if err != nil {
 		return err
 	}
+	var wrong, hidden [][2]int32
 	switch a := p.alteration; {
+	case p.kind != "":
+		wrong, hidden, err = ds.Plant(p.kind, planted, planted, seed)
 	case a.refined:
 		ds.Graph, err = refinedGraph(ctx, source, ds.Graph, seed, a.weighted)
 	case a.embedded:
@@ -75,7 +77,7 @@ func (p *planned) alter(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := ds.WritePlanted(p.made, seed, nil, nil); err != nil && !there(p.made) { // another shard may have been faster
+	if err := ds.WritePlanted(p.made, seed, wrong, hidden); err != nil && !there(p.made) { // another shard may have been faster
 		return err
 	}
 	return nil
@@ -274,10 +276,7 @@ func contests(ls ResultRows, list []contest) string {
 				}
 				a, b := best(c.refined), best(c.plain)
 				if p := ls.paired(panel, x, a, b); a != "" && b != "" && p != nil {
-					at := panel
-					if x != "" {
-						at += ", " + x
-					}
+					at := strings.TrimSuffix(panel+", "+x, ", ")
 					tests, ps = append(tests, test{[]string{at + c.name, a, b}, p}), append(ps, p.P)
 				}
 			}
@@ -323,11 +322,7 @@ func preferred(ls ResultRows, name string, refined ...string) string {
 						*b = l
 					}
 				}
-				text := missing
-				if mean, std, ok := best.meanStd(testAcc); ok {
-					text = meanStd(mean, std)
-				}
-				line = append(line, text)
+				line = append(line, best.spread("%.2f ± %.2f", testAcc))
 			}
 			rows = append(rows, line)
 		}

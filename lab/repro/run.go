@@ -150,7 +150,6 @@ func (e *evaluation) check() (list []*Target, err error) {
 	if len(e.Targets) == 0 && e.Report == "" {
 		return nil, wrong("name a target: %s or all", strings.Join(Names(), ", "))
 	}
-	var names []string
 	for _, name := range e.Targets {
 		t := Find(name)
 		switch {
@@ -162,19 +161,18 @@ func (e *evaluation) check() (list []*Target, err error) {
 			list = append(list, t)
 		}
 	}
-	var once []*Target
+	list = distinct(list, func(t *Target) *Target { return t })
+	var cells []cell
 	for _, t := range list {
-		if !slices.Contains(once, t) {
-			once = append(once, t)
-		}
-		names = append(names, t.Data()...)
+		cells = append(cells, t.cells...)
 	}
+	names := distinct(cells, func(c cell) string { return c.data })
 	for _, name := range e.Only {
 		if !slices.Contains(names, name) {
 			return nil, wrong("no target that was named has the data set %q%s", name, nearest.Hint(name, names))
 		}
 	}
-	rows := distinct(slices.Concat(cellsOf(once)...), func(c cell) string { return c.row })
+	rows := distinct(cells, func(c cell) string { return c.row })
 	for _, name := range e.Rows {
 		if !slices.Contains(rows, name) {
 			return nil, wrong("no target that was named has the row %q%s", name, nearest.Hint(name, rows))
@@ -192,7 +190,7 @@ func (e *evaluation) check() (list []*Target, err error) {
 	if e.Out == "" {
 		return nil, wrong("give a folder for the results")
 	}
-	return once, nil
+	return list, nil
 }
 
 func (e *evaluation) logf(format string, args ...any) {
@@ -351,18 +349,16 @@ func (e *evaluation) run(ctx context.Context, t *Target) (*Outcome, error) {
 	out.Lines = lines
 	r := t.render(t, lines)
 	out.Text = r.text
-	for _, c := range r.charts {
-		pictures = append(pictures, named{c.Name, c})
-	}
+	pictures = append(pictures, r.chart)
 	files := []file{{t.Name + ".csv", lines.Write}}
 	if t.curves != nil {
 		files = append(files, file{t.Name + curvesSuffix, func(w io.Writer) error { return writeCSV(w, curve) }})
-		if c := t.curves(t, curve); c != nil {
-			pictures = append(pictures, named{c.Name, c})
-		}
+		pictures = append(pictures, t.curves(t, curve))
 	}
-	for _, p := range pictures {
-		files = append(files, file{p.name + ".svg", p.SVG}, file{p.name + ".png", p.PNG})
+	for _, c := range pictures {
+		if c != nil {
+			files = append(files, file{c.Name + ".svg", c.SVG}, file{c.Name + ".png", c.PNG})
+		}
 	}
 	out.Files, err = e.write(files)
 	return out, err
@@ -413,26 +409,13 @@ func joined[T any](e *evaluation, t *Target, name string, lines []T, of func(T) 
 	return all, nil
 }
 
-func cellsOf(list []*Target) (cells [][]cell) {
-	for _, t := range list {
-		cells = append(cells, t.cells)
-	}
-	return cells
-}
-
 func (e *evaluation) wanted(data string) bool {
 	return len(e.Only) == 0 || slices.Contains(e.Only, data)
 }
 
-// named is a chart under the name of its files.
-type named struct {
-	name string
-	*charts.Chart
-}
-
 // do does runs. Of those that are kept it also returns the curves, or the adjacency
 // matrices of the first seed.
-func (e *evaluation) do(ctx context.Context, t *Target, runs []planned) (lines ResultRows, curve []Point, pictures []named, err error) {
+func (e *evaluation) do(ctx context.Context, t *Target, runs []planned) (lines ResultRows, curve []Point, pictures []*charts.Chart, err error) {
 	runner := &e.runner
 	switch {
 	case t.alone:
@@ -483,7 +466,8 @@ func (e *evaluation) do(ctx context.Context, t *Target, runs []planned) (lines R
 				return nil, nil, nil, err
 			}
 			if c := charts.Adjacency(run); c != nil {
-				pictures = append(pictures, named{t.matrix(p.panel, p.row), c})
+				c.Name = t.matrix(p.panel, p.row)
+				pictures = append(pictures, c)
 			}
 		}
 	}

@@ -117,29 +117,17 @@ func wide(t *Target, ls ResultRows) string {
 	return accuracies(t, ls, ls.rows(""), ls.places(), ls.panels(), "", nil)
 }
 
-func (ls ResultRows) places() (places []place) {
-	for _, p := range ls.panels() {
-		places = append(places, place{p, ""})
-	}
-	return places
-}
-
 // deep is a table for each panel, what varies in its columns; name says what that
 // is.
 func deep(t *Target, ls ResultRows, name string) string {
 	var b strings.Builder
 	for i, panel := range ls.panels() {
-		var places []place
 		heads := ls.xs(panel)
-		for _, x := range heads {
-			places = append(places, place{panel, x})
-		}
-		heads = slices.Clone(heads)
 		heads[0] = name + " " + heads[0]
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		fmt.Fprintf(&b, "%s:\n\n%s", panel, accuracies(t, ls, ls.rows(panel), places, heads, "", nil))
+		fmt.Fprintf(&b, "%s:\n\n%s", panel, accuracies(t, ls, ls.rows(panel), ls.in(panel).places(), heads, "", nil))
 	}
 	return b.String()
 }
@@ -159,11 +147,7 @@ func judgement(ls ResultRows, rows ...string) string {
 		for _, row := range rows {
 			r := []string{m.name + ", " + row}
 			for _, panel := range ls.panels() {
-				text := missing
-				if mean, std, ok := ls.of(panel, row, "").meanStd(m.of); ok {
-					text = fmt.Sprintf(m.form, mean, std)
-				}
-				r = append(r, text)
+				r = append(r, ls.of(panel, row, "").spread(m.form, m.of))
 			}
 			out = append(out, r)
 		}

@@ -61,26 +61,16 @@ type cell struct {
 
 // rendered is what a target shows.
 type rendered struct {
-	text     string // Markdown: tables, tests, sentences
-	caveat   string // what the page has to say first, a sentence; may be empty
-	charts   []*charts.Chart
-	pictures []picture // charts that were drawn from the runs themselves
+	text     string        // Markdown: tables, tests, sentences
+	caveat   string        // what the page has to say first, a sentence; may be empty
+	chart    *charts.Chart // nil where there is none
+	pictures []picture     // charts that were drawn from the runs themselves
 }
 
 // picture is a chart's file with what a reader needs to know of it.
 type picture struct {
 	Name    string // of its files, without extension
 	Caption string
-}
-
-// list is a list of the charts that there are.
-func list(all ...*charts.Chart) (some []*charts.Chart) {
-	for _, c := range all {
-		if c != nil {
-			some = append(some, c)
-		}
-	}
-	return some
 }
 
 // Targets returns all targets, tables first, in the paper's order.
@@ -199,9 +189,7 @@ func (p *planned) prepare(ctx context.Context) error {
 	switch {
 	case p.made == "":
 		return nil
-	case p.kind != "":
-		return p.plant()
-	case p.alteration.name != "":
+	case p.kind != "" || p.alteration.name != "":
 		return p.alter(ctx)
 	}
 	return smallGraphs(p.job.Data)

@@ -292,7 +292,7 @@ var targets = []*Target{
 		cells: append(everywhere(slices.Concat(models, plain), slices.Concat(citations, webPages, []string{"actor", "pubmed", "ogbn-arxiv"})...),
 			everywhere(slices.Concat(otherEdges, learners, chosen, selfTrained[:1], ofEncoder, []entry{asInPaper}), slices.Concat(citations, webPages, []string{"actor"})...)...),
 		render: func(t *Target, ls ResultRows) rendered {
-			return rendered{text: wide(t, ls) + refinement(ls, "") + trainedEncoder(ls, embeddingOnly, encoderDrawn) + judgement(ls, eclGSR, rawGraph), charts: list(dots(t, ls, "table1"))}
+			return rendered{text: wide(t, ls) + refinement(ls, "") + trainedEncoder(ls, embeddingOnly, encoderDrawn) + judgement(ls, eclGSR, rawGraph), chart: dots(t, ls, "table1")}
 		},
 	},
 	{
@@ -303,7 +303,7 @@ var targets = []*Target{
 		cells: ratios(append(pick(eclGSR, rawGraph, "gcn", "gat", "mlp", "grand"), slices.Concat(selfTrained, []entry{refinedFew}, learners, chosen, pick("acm", "gcnii"), plain, otherEdges, ofEncoder)...), citations...),
 		render: func(t *Target, ls ResultRows) rendered {
 			const x = "label ratio (%)"
-			return rendered{text: deep(t, ls, "labels in %:") + preferred(ls, "labels in %:", append(rowsOf(learners), eclGSR, refinedFew.row)...) + refinement(ls, "labels in %:"), charts: list(curves(t, ls, x, false, paperRatios))}
+			return rendered{text: deep(t, ls, "labels in %:") + preferred(ls, "labels in %:", append(rowsOf(learners), eclGSR, refinedFew.row)...) + refinement(ls, "labels in %:"), chart: curves(t, ls, x, false, paperRatios)}
 		},
 	},
 	{
@@ -320,7 +320,7 @@ var targets = []*Target{
 		// A fold of COLLAB takes minutes: the others are run where they take seconds.
 		cells: slices.Concat(everywhere(collections, "mutag", "proteins"), everywhere(collections[:4], "collab"), everywhere(ofEncoder[1:], "mutag")),
 		render: func(t *Target, ls ResultRows) rendered {
-			return rendered{text: protocols(t, ls) + refinement(ls, ""), charts: list(dots(t, ls, "table4"))}
+			return rendered{text: protocols(t, ls) + refinement(ls, ""), chart: dots(t, ls, "table4")}
 		},
 	},
 	{
@@ -328,7 +328,7 @@ var targets = []*Target{
 		Asks:  "How long a whole training takes, candidates and evaluations included, one run at a time with all processors; and the most memory that a training step takes, as the memory planner lays it out for one thread. The structure learners of the literature have their settings of Table 1. The paper prints no numbers.",
 		cells: everywhere(slices.Concat(models, learners), "cora", "citeseer", "actor", "pubmed"),
 		render: func(t *Target, ls ResultRows) rendered {
-			return rendered{text: costTable(ls), charts: list(costs(t, ls))}
+			return rendered{text: costTable(ls), chart: costs(t, ls)}
 		},
 	},
 	{
@@ -352,7 +352,7 @@ var targets = []*Target{
 			return cells
 		}(),
 		render: func(t *Target, ls ResultRows) rendered {
-			return rendered{text: wide(t, ls) + changes(ls, full), charts: list(dots(t, ls, "table1"))}
+			return rendered{text: wide(t, ls) + changes(ls, full), chart: dots(t, ls, "table1")}
 		},
 		trace: progress, curves: convergence,
 	},
@@ -361,7 +361,7 @@ var targets = []*Target{
 		Asks:  "Test accuracy over μ for several widths F, where the embedding judges edges and finds candidates" + noEmbedding + "; the paper uses μ = 0.01 and F = 128. It prints no numbers for this figure.",
 		cells: vary(widths("32", "128", "256"), "model.edges.mu", []string{"0.001", "0.01", "0.1", "1", "10"}, citations...),
 		render: func(t *Target, ls ResultRows) rendered {
-			return rendered{text: deep(t, ls, "μ ="), charts: list(curves(t, ls, "μ", true, paperAt(0.01)))}
+			return rendered{text: deep(t, ls, "μ ="), chart: curves(t, ls, "μ", true, paperAt(0.01))}
 		},
 	},
 	{
@@ -369,7 +369,7 @@ var targets = []*Target{
 		Asks:  "Test accuracy over α for several widths F, where the embedding judges edges and finds candidates" + noEmbedding + "; the paper uses α = 0.1 and F = 128. It prints no numbers for this figure.",
 		cells: vary(widths("32", "128", "256"), "model.ecl.alpha", []string{"0.001", "0.01", "0.1", "1", "10"}, citations...),
 		render: func(t *Target, ls ResultRows) rendered {
-			return rendered{text: deep(t, ls, "α ="), charts: list(curves(t, ls, "α", true, paperAt(0.1)))}
+			return rendered{text: deep(t, ls, "α ="), chart: curves(t, ls, "α", true, paperAt(0.1))}
 		},
 	},
 	{
@@ -386,7 +386,7 @@ var targets = []*Target{
 			if b.Len() > 0 {
 				text += "\nWhat the largest damage costs:\n\n" + b.String()
 			}
-			return rendered{text: text + refinement(ls, "ratio"), charts: list(curves(t, ls, "ratio of changed edges", false, paperAt(0)))}
+			return rendered{text: text + refinement(ls, "ratio"), chart: curves(t, ls, "ratio of changed edges", false, paperAt(0))}
 		},
 	},
 	{
@@ -408,7 +408,7 @@ var targets = []*Target{
 		Asks:  "Test accuracy and time over the number K of Langevin steps, where the embedding judges edges and finds candidates" + noEmbedding + "; the paper uses 3. It prints no numbers for this figure.",
 		cells: vary([]variant{{eclGSR, byTheEmbedding}}, "model.ecl.sgld_steps", []string{"0", "1", "2", "3", "5", "8", "10"}, citations...),
 		render: func(t *Target, ls ResultRows) rendered {
-			return rendered{text: deep(t, ls, "K ="), charts: list(curves(t, ls, "Langevin steps K", false, paperAt(3), runTime))}
+			return rendered{text: deep(t, ls, "K ="), chart: curves(t, ls, "Langevin steps K", false, paperAt(3), runTime)}
 		},
 	},
 	{

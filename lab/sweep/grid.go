@@ -45,16 +45,19 @@ type Axis struct {
 
 // ReadGrid reads a grid from a TOML file. A file without a [sweep] section is a
 // grid of one setting.
-func ReadGrid(path string) (*Grid, error) {
+func ReadGrid(path string) (*Grid, error) { return readFile("configuration", path, ParseGrid) }
+
+// readFile parses a file; what says what it is, for messages.
+func readFile[T any](what, path string, parse func(text string) (*T, error)) (*T, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("configuration: %w", err)
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	g, err := ParseGrid(string(text))
+	x, err := parse(string(text))
 	if err != nil {
-		return nil, fmt.Errorf("configuration %s: %w", path, err)
+		return nil, fmt.Errorf("%s %s: %w", what, path, err)
 	}
-	return g, nil
+	return x, nil
 }
 
 // ParseGrid reads a grid from a TOML text.
@@ -318,8 +321,7 @@ func FirstSeeds(n int) []int {
 // Fix gives all jobs an option, as key=value. It is an error if the grid has a
 // list of it.
 func (g *Grid) Fix(option string) error {
-	key, _, _ := strings.Cut(option, "=")
-	key = config.Canonical(strings.TrimSpace(key))
+	key, _ := splitOption(option)
 	for _, a := range g.Axes {
 		if slices.Contains(a.Keys, key) {
 			return fmt.Errorf("%s has a list in [sweep]; leave it out there, or the single value here", key)

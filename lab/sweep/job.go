@@ -97,11 +97,8 @@ func modelName(model string) string {
 	return strings.TrimSuffix(filepath.Base(model), ".gsr")
 }
 
-// prepare resolves a job to what it trains.
-func (j Job) prepare(cache *data.Cache) (*gsrc.Setup, error) { return j.prepareWarning(cache, nil) }
-
-// prepareWarning is prepare that reports options without effect.
-func (j Job) prepareWarning(cache *data.Cache, warn func(string)) (*gsrc.Setup, error) {
+// prepare resolves a job to what it trains. warn, if not nil, gets options without effect.
+func (j Job) prepare(cache *data.Cache, warn func(string)) (*gsrc.Setup, error) {
 	if j.Seed < 0 {
 		return nil, fmt.Errorf("%s: a seed is at least 0", j)
 	}

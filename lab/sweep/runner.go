@@ -124,7 +124,7 @@ func (r *Runner) plan(ctx context.Context, jobs []Job) (tasks []*task, of []*tas
 		if j.Model == Auto && r.Runs != "" {
 			return nil, nil, fmt.Errorf("%s: no run directories are kept of it", j)
 		}
-		s, err := j.prepareWarning(&r.cache, r.Warn)
+		s, err := j.prepare(&r.cache, r.Warn)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -294,7 +294,7 @@ func (r *Runner) runAll(parent context.Context, tasks, todo []*task) error {
 // run trains one job. The error is that of a sweep that must stop; keep is
 // whether the record holds however often the job is run.
 func (r *Runner) run(ctx context.Context, t *task, threads int, memory int64) (rec *Record, keep bool, err error) {
-	s, err := t.job.prepare(&r.cache)
+	s, err := t.job.prepare(&r.cache, nil)
 	if err != nil {
 		return nil, false, err
 	}

@@ -92,7 +92,7 @@ func TestRecordsDoNotDependOnWorkers(t *testing.T) {
 func TestKeys(t *testing.T) {
 	key := func(j Job) string {
 		t.Helper()
-		s, err := j.prepare(nil)
+		s, err := j.prepare(nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -180,7 +180,7 @@ func (s *Search) begin() (*search, error) {
 		return nil, errors.New("a search cannot be divided into shards: what it tries next depends on all that came before")
 	}
 	var err error
-	if x.base, err = (Job{Model: s.Model, Data: s.Data, Set: s.Set}).prepare(&x.runner.cache); err != nil {
+	if x.base, err = (Job{Model: s.Model, Data: s.Data, Set: s.Set}).prepare(&x.runner.cache, nil); err != nil {
 		return nil, err
 	}
 	if x.space == nil {
@@ -350,17 +350,10 @@ func (x *search) outcome(complete bool) (*Study, error) {
 		for _, r := range t.Records {
 			runs[r.Key] = true
 		}
-		if v := t.Val(); len(v) > f.Seeds {
-			f.Seeds = len(v)
-		}
+		f.Seeds = max(f.Seeds, len(t.Val()))
 	}
 	f.Runs = len(runs)
-	var last []*Trial
-	for _, t := range x.trials {
-		if len(t.Val()) == f.Seeds {
-			last = append(last, t)
-		}
-	}
+	last := slices.DeleteFunc(slices.Clone(x.trials), func(t *Trial) bool { return len(t.Val()) < f.Seeds })
 	if f.Seeds == 0 {
 		if complete {
 			return nil, fmt.Errorf("all %d trials failed; the first: %s", len(x.trials), x.trials[0].Records[0].Error)
@@ -371,7 +364,7 @@ func (x *search) outcome(complete bool) (*Study, error) {
 	if slices.Contains(last, f.Defaults) && withinNoise(f.Best.scores(), f.Defaults.scores()) {
 		f.Best = f.Defaults
 	}
-	s, err := Job{Model: x.Model, Data: x.Data, Set: slices.Concat(x.Set, f.Best.Set)}.prepare(&x.runner.cache)
+	s, err := Job{Model: x.Model, Data: x.Data, Set: slices.Concat(x.Set, f.Best.Set)}.prepare(&x.runner.cache, nil)
 	if err != nil {
 		return nil, err
 	}

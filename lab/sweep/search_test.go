@@ -346,7 +346,7 @@ func TestFoundOptionsTrainTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Job{Model: "gcn", Data: "synthetic", Set: g.Base}.prepare(nil)
+	s, err := Job{Model: "gcn", Data: "synthetic", Set: g.Base}.prepare(nil, nil)
 	if err != nil || Key(s) != f.Best.Records[0].Key {
 		t.Errorf("the options make another job (error %v)", err)
 	}

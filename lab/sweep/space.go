@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"maps"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,17 +78,7 @@ func DefaultSpace(model string, graphs bool) (*Space, error) {
 }
 
 // ReadSpace reads a space from a TOML file.
-func ReadSpace(path string) (*Space, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("search space: %w", err)
-	}
-	s, err := ParseSpace(string(text))
-	if err != nil {
-		return nil, fmt.Errorf("search space %s: %w", path, err)
-	}
-	return s, nil
-}
+func ReadSpace(path string) (*Space, error) { return readFile("search space", path, ParseSpace) }
 
 // ParseSpace reads a space from a TOML text.
 func ParseSpace(text string) (*Space, error) {

@@ -41,45 +41,36 @@ func npm(folder string) []string {
 	return []string{"npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", "--prefix", folder}
 }
 
-// cargo builds the program of a package and runs it.
-func cargo(folder string, more ...string) (setup [][]string, command []string) {
+// cargo is the engine whose program cargo builds of the package in a folder, and runs.
+func cargo(e engine, folder string, more ...string) engine {
 	flags := append([]string{"--quiet", "--release", "--locked", "--manifest-path", folder + "/Cargo.toml"}, more...)
-	return [][]string{append([]string{"cargo", "build"}, flags...)}, append(append([]string{"cargo", "run"}, flags...), "--")
+	e.needs = []string{"cargo"}
+	e.setup, e.command = [][]string{append([]string{"cargo", "build"}, flags...)}, append(append([]string{"cargo", "run"}, flags...), "--")
+	return e
 }
 
 // runtimes is the suite, in the order of its report.
-var runtimes = func() []engine {
-	list := []engine{
-		{name: "python", title: "onnxruntime, Python", quick: true, needs: []string{"python3"}, setup: pythonSetup,
-			command: []string{python, "tools/conformance/engines/python/check.py", "onnxruntime"}},
-		{name: "node", title: "onnxruntime-node", needs: []string{"node", "npm"}, setup: [][]string{npm("tools/conformance/engines/node")},
-			command: []string{"node", "tools/conformance/engines/node/check.mjs"}},
-		{name: "browser", title: "onnxruntime-web, Chromium", needs: []string{"node", "npm", "chromium|chromium-browser|google-chrome"},
-			setup: [][]string{npm("tools/conformance/engines/browser")}, command: []string{"node", "tools/conformance/engines/browser/check.mjs"}},
-		{name: "java", title: "onnxruntime, Java", needs: []string{"java", "mvn"},
-			setup:   [][]string{{"mvn", "--quiet", "--batch-mode", "--file", "tools/conformance/engines/java/pom.xml", "compile"}},
-			command: []string{"java", "-cp", "tools/conformance/engines/java/target/classes:tools/conformance/engines/java/target/lib/*", "Check"}},
-		{name: "rust", title: "ort, Rust", needs: []string{"cargo"}, library: true},
-		{name: "checker", title: "onnx checker", quick: true, needs: []string{"python3"}, setup: pythonSetup,
-			command: []string{python, "tools/conformance/engines/python/check.py", "checker"}},
-		{name: "reference", title: "onnx reference evaluator", quick: true, needs: []string{"python3"}, setup: pythonSetup,
-			command: []string{python, "tools/conformance/engines/python/check.py", "reference"}},
-		{name: "openvino", title: "OpenVINO", needs: []string{"python3"},
-			setup: append(pythonSetup[:2:2], []string{python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-				"-r", "tools/conformance/engines/python/requirements-openvino.txt"}),
-			command: []string{python, "tools/conformance/engines/python/check.py", "openvino"}},
-		{name: "tract", title: "tract, Rust", needs: []string{"cargo"}},
-	}
-	for i, r := range list {
-		switch r.name {
-		case "rust":
-			list[i].setup, list[i].command = cargo("tools/conformance/engines/rust", "--features", "ort", "--bin", "ort")
-		case "tract":
-			list[i].setup, list[i].command = cargo("tools/conformance/engines/tract")
-		}
-	}
-	return list
-}()
+var runtimes = []engine{
+	{name: "python", title: "onnxruntime, Python", quick: true, needs: []string{"python3"}, setup: pythonSetup,
+		command: []string{python, "tools/conformance/engines/python/check.py", "onnxruntime"}},
+	{name: "node", title: "onnxruntime-node", needs: []string{"node", "npm"}, setup: [][]string{npm("tools/conformance/engines/node")},
+		command: []string{"node", "tools/conformance/engines/node/check.mjs"}},
+	{name: "browser", title: "onnxruntime-web, Chromium", needs: []string{"node", "npm", "chromium|chromium-browser|google-chrome"},
+		setup: [][]string{npm("tools/conformance/engines/browser")}, command: []string{"node", "tools/conformance/engines/browser/check.mjs"}},
+	{name: "java", title: "onnxruntime, Java", needs: []string{"java", "mvn"},
+		setup:   [][]string{{"mvn", "--quiet", "--batch-mode", "--file", "tools/conformance/engines/java/pom.xml", "compile"}},
+		command: []string{"java", "-cp", "tools/conformance/engines/java/target/classes:tools/conformance/engines/java/target/lib/*", "Check"}},
+	cargo(engine{name: "rust", title: "ort, Rust", library: true}, "tools/conformance/engines/rust", "--features", "ort", "--bin", "ort"),
+	{name: "checker", title: "onnx checker", quick: true, needs: []string{"python3"}, setup: pythonSetup,
+		command: []string{python, "tools/conformance/engines/python/check.py", "checker"}},
+	{name: "reference", title: "onnx reference evaluator", quick: true, needs: []string{"python3"}, setup: pythonSetup,
+		command: []string{python, "tools/conformance/engines/python/check.py", "reference"}},
+	{name: "openvino", title: "OpenVINO", needs: []string{"python3"},
+		setup: append(pythonSetup[:2:2], []string{python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+			"-r", "tools/conformance/engines/python/requirements-openvino.txt"}),
+		command: []string{python, "tools/conformance/engines/python/check.py", "openvino"}},
+	cargo(engine{name: "tract", title: "tract, Rust"}, "tools/conformance/engines/tract"),
+}
 
 // names lists runtimes.
 func names(which func(engine) bool) string {

@@ -36,7 +36,7 @@ type event struct {
 }
 
 func count(r io.Reader, w io.Writer) (ok bool, err error) {
-	passed, failed, skipped := 0, 0, 0
+	tests := map[string]int{}          // by what became of them: pass, fail or skip
 	output := map[[2]string][]string{} // of a package's test
 	builds := map[string][]string{}    // of what does not build
 	failedTests := map[string]int{}    // of a package
@@ -51,7 +51,7 @@ func count(r io.Reader, w io.Writer) (ok bool, err error) {
 			if json.Unmarshal([]byte(line), &e) != nil {
 				// The go command speaks plainly about what stops it.
 				fmt.Fprint(w, line)
-				failed++
+				tests["fail"]++
 				continue
 			}
 			key := [2]string{e.Package, e.Test}
@@ -70,18 +70,11 @@ func count(r io.Reader, w io.Writer) (ok bool, err error) {
 				}
 				delete(output, key)
 				if e.Test != "" {
-					switch e.Action {
-					case "pass":
-						passed++
-					case "fail":
-						failed++
-					case "skip":
-						skipped++
-					}
+					tests[e.Action]++
 					continue
 				}
 				if e.Action == "fail" && failedTests[e.Package] == 1 {
-					failed++ // the package itself and none of its tests
+					tests["fail"]++ // the package itself and none of its tests
 				}
 				if e.Action != "skip" { // skip: no test files
 					fmt.Fprintf(w, "%-4s %s %.1fs\n", e.Action, e.Package, e.Elapsed)
@@ -92,10 +85,10 @@ func count(r io.Reader, w io.Writer) (ok bool, err error) {
 			break
 		}
 	}
-	if passed+failed+skipped == 0 {
+	if len(tests) == 0 {
 		fmt.Fprintln(w, "no test ran")
-		failed++
+		tests["fail"]++
 	}
-	fmt.Fprintf(w, "%d passed, %d failed, %d skipped\n", passed, failed, skipped)
-	return failed == 0, nil
+	fmt.Fprintf(w, "%d passed, %d failed, %d skipped\n", tests["pass"], tests["fail"], tests["skip"])
+	return tests["fail"] == 0, nil
 }
