@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
-	"strconv"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
@@ -59,7 +58,6 @@ type nodesFn struct {
 func (f *nodesFn) ProcessElement(ctx context.Context, c Chunk, rows, names func(int64, []byte)) error {
 	work := begin(ctx, "ingest")
 	defer work.end()
-	rows, names = work.sends(rows), work.sends(names)
 	ids, x, err := readNodes(ctx, c, f.Columns, f.Width)
 	if err != nil {
 		return err
@@ -71,7 +69,7 @@ func (f *nodesFn) ProcessElement(ctx context.Context, c Chunk, rows, names func(
 		t.put("first", []int64{c.Number + at}, 1)
 		t.putTexts("names", ids[at:end])
 		t.put("x", x[int(at)*f.Width:int(end)*f.Width], int(end-at), f.Width)
-		if err := send(rows, p, t); err != nil {
+		if err := work.send(rows, p, t); err != nil {
 			return err
 		}
 		at = end
@@ -89,19 +87,11 @@ func (f *nodesFn) ProcessElement(ctx context.Context, c Chunk, rows, names func(
 		t := newTable()
 		t.put("number", numbers, len(numbers))
 		t.putTexts("names", texts)
-		if err := send(names, b, t); err != nil {
+		if err := work.send(names, b, t); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func send(emit func(int64, []byte), to int64, t *table) error {
-	b, err := t.bytes()
-	if err == nil {
-		emit(to, b)
-	}
-	return err
 }
 
 // edgesFn reads a chunk of edges and sends the ids of their ends to buckets.
@@ -110,7 +100,6 @@ type edgesFn struct{ Layout Layout }
 func (f *edgesFn) ProcessElement(ctx context.Context, c Chunk, ids func(int64, []byte)) error {
 	work := begin(ctx, "ingest")
 	defer work.end()
-	ids = work.sends(ids)
 	ends, err := readEdges(ctx, c)
 	if err != nil {
 		return err
@@ -129,7 +118,7 @@ func (f *edgesFn) ProcessElement(ctx context.Context, c Chunk, ids func(int64, [
 		t.put("chunk", []int64{c.Index, int64(len(ends))}, 2)
 		t.put("at", list, len(list))
 		t.putTexts("names", texts)
-		if err := send(ids, b, t); err != nil {
+		if err := work.send(ids, b, t); err != nil {
 			return err
 		}
 	}
@@ -152,9 +141,8 @@ func where(list []Chunk, number int64) string {
 func (f *resolveFn) ProcessElement(ctx context.Context, _ int64, nodes, edges func(*[]byte) bool, emit func(int64, []byte)) error {
 	work := begin(ctx, "ingest")
 	defer work.end()
-	nodes, edges, emit = work.reads(nodes), work.reads(edges), work.sends(emit)
 	known := map[string]int64{}
-	if err := each(nodes, func(t *table) error {
+	if err := work.each(nodes, func(t *table) error {
 		numbers := array[int64](t, "number")
 		for i, id := range t.texts("names") {
 			if was, ok := known[id]; ok {
@@ -166,7 +154,7 @@ func (f *resolveFn) ProcessElement(ctx context.Context, _ int64, nodes, edges fu
 	}); err != nil {
 		return err
 	}
-	return each(edges, func(t *table) error {
+	return work.each(edges, func(t *table) error {
 		chunk, at, names := array[int64](t, "chunk"), array[int64](t, "at"), t.texts("names")
 		numbers := make([]int64, len(names))
 		for i, id := range names {
@@ -181,23 +169,8 @@ func (f *resolveFn) ProcessElement(ctx context.Context, _ int64, nodes, edges fu
 		out.put("ends", []int64{chunk[1]}, 1)
 		out.put("at", at, len(at))
 		out.put("number", numbers, len(numbers))
-		return send(emit, chunk[0], out)
+		return work.send(emit, chunk[0], out)
 	})
-}
-
-// each calls f with the tables of an iterator.
-func each(next func(*[]byte) bool, f func(*table) error) error {
-	var b []byte
-	for next(&b) {
-		t, err := parseTable(b)
-		if err == nil {
-			err = f(t)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // routeFn sends the entries of a chunk of edges to the partitions of their targets, and where
@@ -210,10 +183,9 @@ type routeFn struct {
 func (f *routeFn) ProcessElement(ctx context.Context, _ int64, numbers func(*[]byte) bool, emit func(int64, []byte)) error {
 	work := begin(ctx, "ingest")
 	defer work.end()
-	numbers, emit = work.reads(numbers), work.sends(emit)
 	var ends []int64
 	count := 0
-	if err := each(numbers, func(t *table) error {
+	if err := work.each(numbers, func(t *table) error {
 		if ends == nil {
 			ends = make([]int64, array[int64](t, "ends")[0])
 		}
@@ -230,37 +202,24 @@ func (f *routeFn) ProcessElement(ctx context.Context, _ int64, numbers func(*[]b
 		return fmt.Errorf("of %d ends of edges %d were resolved", len(ends), count)
 	}
 	type lists struct{ in, out []int64 } // target and source by turns
-	by := map[int64]*lists{}
-	at := func(v int64) *lists {
-		p := f.Layout.owner(v)
-		if by[p] == nil {
-			by[p] = &lists{}
-		}
-		return by[p]
-	}
+	by := outbox[lists]{}
 	for e := 0; e < len(ends); e += 2 {
 		u, v := ends[e], ends[e+1]
 		if u == v {
 			continue // models add self-loops in their own arithmetic
 		}
-		to := at(v)
+		to, from := by.to(f.Layout.owner(v)), by.to(f.Layout.owner(u))
 		to.in = append(to.in, v, u)
-		from := at(u)
 		if f.Directed {
 			from.out = append(from.out, v, u)
 		} else {
 			from.in = append(from.in, u, v)
 		}
 	}
-	for p, x := range by {
-		t := newTable()
+	return by.send(work, emit, func(x *lists, t *table) {
 		t.put("in", x.in, len(x.in))
 		t.put("out", x.out, len(x.out))
-		if err := send(emit, p, t); err != nil {
-			return err
-		}
-	}
-	return nil
+	})
 }
 
 // partitionFn makes the state of a partition.
@@ -273,11 +232,10 @@ type partitionFn struct {
 func (f *partitionFn) ProcessElement(ctx context.Context, p int64, nodes, entries func(*[]byte) bool, emit func(int64, []byte)) error {
 	work := begin(ctx, "ingest")
 	defer work.end()
-	nodes, entries, emit = work.reads(nodes), work.reads(entries), work.sends(emit)
 	lo := f.Layout.start(p)
 	n := int(f.Layout.start(p+1) - lo)
 	names, x, have := make([]string, n), make([]float32, n*f.Width), 0
-	if err := each(nodes, func(t *table) error {
+	if err := work.each(nodes, func(t *table) error {
 		at := int(array[int64](t, "first")[0] - lo)
 		copy(x[at*f.Width:], array[float32](t, "x"))
 		have += copy(names[at:], t.texts("names"))
@@ -289,7 +247,7 @@ func (f *partitionFn) ProcessElement(ctx context.Context, p int64, nodes, entrie
 		return fmt.Errorf("of the %d nodes of partition %d %d were read", n, p, have)
 	}
 	var in, out []int64
-	if err := each(entries, func(t *table) error {
+	if err := work.each(entries, func(t *table) error {
 		in = append(in, array[int64](t, "in")...)
 		out = append(out, array[int64](t, "out")...)
 		return nil
@@ -308,10 +266,9 @@ func (f *partitionFn) ProcessElement(ctx context.Context, p int64, nodes, entrie
 		to, rows = splitPairs(list)
 	}
 	s := newState(lo, ptr, col, to, rows)
-	s.Metadata["partition"] = strconv.FormatInt(p, 10)
 	s.putTexts("names", names)
 	s.put(valuePrefix+"x", x, n, f.Width)
-	return send(emit, p, s.table)
+	return work.send(emit, p, s.table)
 }
 
 // rowsOf makes rows of entries, given as target and source by turns, each once.

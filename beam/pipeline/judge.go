@@ -2,12 +2,10 @@ package pipeline
 
 import (
 	"cmp"
-	"context"
 	"maps"
 	"slices"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/ir"
@@ -17,10 +15,10 @@ import (
 )
 
 func init() {
-	register.DoFn5x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&twoStepFn{})
-	register.DoFn6x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), func(int64, []byte), error](&aroundFn{})
-	register.DoFn5x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&judgeFn{})
-	register.DoFn6x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), func(int64, []byte), error](&roundFn{})
+	registerJoined[twoStepFn]()
+	registerJoined[aroundFn]()
+	registerJoined[judgeFn]()
+	registerJoined[roundFn]()
 }
 
 // Evidence for a pair reads rows of both ends, and their neighbours. The stages of tables give rows,
@@ -41,7 +39,7 @@ func (b *builder) judge(states beam.PCollection, bySource bool) beam.PCollection
 	if bySource {
 		f.Sources = models.SourcesFunc
 	}
-	states = beam.ParDo(s, &weighFn{weightOfEntry, 1}, states)
+	states, _ = alone(s, "ingest", weighFn{weightOfEntry, 1}, states)
 	states = b.judgePairs(s, states, f)
 	if !open {
 		return states
@@ -55,21 +53,24 @@ func (b *builder) judge(states beam.PCollection, bySource bool) beam.PCollection
 // round weighs the graph by a function of its edges. Entries of hubs are weighed where they come from.
 func (b *builder) round(s beam.Scope, states beam.PCollection, name string) beam.PCollection {
 	states = b.layers(s, states, name, "x", weightOfEntry)
-	states, told := beam.ParDo2(s, &tellFn{b.layout, name}, states)
-	states, rows := beam.ParDo2(s, &roundRowsFn{b.layout, name, slices.Sorted(maps.Keys(b.stages[name].Results))}, beam.CoGroupByKey(s, states, told))
-	states, weights := beam.ParDo2(s, &roundFn{b.layout, b.model, name}, beam.CoGroupByKey(s, states, rows))
-	return beam.ParDo(s, &hubWeightsFn{}, beam.CoGroupByKey(s, states, weights))
+	told := telling(s, name, tellFn{b.layout}, states)
+	states, rows := joined(s, name, roundRowsFn{b.layout, slices.Sorted(maps.Keys(b.stages[name].Results))}, states, told)
+	states, weights := joined(s, "judge", roundFn{b.layout, b.model, name}, states, rows)
+	states, _ = joined(s, "judge", hubWeightsFn{}, states, weights)
+	return states
 }
 
 func (b *builder) judgePairs(s beam.Scope, states beam.PCollection, f judgeFn) beam.PCollection {
 	states = b.layers(s, states, tablesStage, "x", weightOfEntry)
 	all := slices.Sorted(maps.Keys(b.stages[tablesStage].Results))
 	f.Around, f.Near, f.Most = aroundValues(b.evidence.Pairs, "common_neighbors"), aroundValues(b.evidence.Pairs, "neighbor_kernel"), b.near
-	states, asked := beam.ParDo2(s, &askFn{b.layout, true}, states)
-	states, lists := beam.ParDo2(s, &answerFn{Layout: b.layout, Lists: true, Near: b.near}, beam.CoGroupByKey(s, states, asked))
-	states, asked = beam.ParDo2(s, &aroundFn{b.layout, b.near}, beam.CoGroupByKey(s, states, lists))
-	states, rows := beam.ParDo2(s, &answerFn{Layout: b.layout, Values: map[string][]string{askRows: all, askAround: f.Around, askNear: slices.Compact(slices.Sorted(slices.Values(slices.Concat(f.Around, f.Near))))}}, beam.CoGroupByKey(s, states, asked))
-	return beam.ParDo(s, &f, beam.CoGroupByKey(s, states, rows))
+	asked := telling(s, "judge", askFn{b.layout, true}, states)
+	states, lists := joined(s, "judge", answerFn{Layout: b.layout, Lists: true, Near: b.near}, states, asked)
+	states, asked = joined(s, "judge", aroundFn{b.layout, b.near}, states, lists)
+	values := map[string][]string{askRows: all, askAround: f.Around, askNear: slices.Compact(slices.Sorted(slices.Values(slices.Concat(f.Around, f.Near))))}
+	states, rows := joined(s, "judge", answerFn{Layout: b.layout, Values: values}, states, asked)
+	states, _ = joined(s, "judge", f, states, rows)
+	return states
 }
 
 // aroundValues names the tables that an operation of functions of pairs reads of their ends' neighbours.
@@ -322,11 +323,8 @@ func (p *pairs) over(m *model, name string, some []int, use func(result string, 
 // twoStepFn finds nodes two steps away.
 type twoStepFn struct{ K int }
 
-func (f *twoStepFn) ProcessElement(ctx context.Context, p int64, states, lists func(*[]byte) bool, emit func(int64, []byte)) error {
-	work := begin(ctx, "two steps")
-	defer work.end()
-	states, lists, emit = work.reads(states), work.reads(lists), work.sends(emit)
-	s, sent, err := received(states, lists)
+func (f twoStepFn) do(c *call, s *state) error {
+	sent, err := c.sent()
 	if err != nil {
 		return err
 	}
@@ -350,7 +348,7 @@ func (f *twoStepFn) ProcessElement(ctx context.Context, p int64, states, lists f
 		}
 	}
 	s.put(nearPrefix+"two_step", near, s.n(), f.K)
-	return send(emit, p, s.table)
+	return nil
 }
 
 // aroundFn asks for the rows of the nodes that pairs lead to, whose entries were sent, and for what is read
@@ -360,11 +358,8 @@ type aroundFn struct {
 	Near   int
 }
 
-func (f *aroundFn) ProcessElement(ctx context.Context, p int64, states, lists func(*[]byte) bool, emit, ask func(int64, []byte)) error {
-	work := begin(ctx, "judge")
-	defer work.end()
-	states, lists, emit, ask = work.reads(states), work.reads(lists), work.sends(emit), work.sends(ask)
-	s, sent, err := received(states, lists)
+func (f aroundFn) do(c *call, s *state) error {
+	sent, err := c.sent()
 	if err != nil {
 		return err
 	}
@@ -375,9 +370,6 @@ func (f *aroundFn) ProcessElement(ctx context.Context, p int64, states, lists fu
 	x.pieces = joinPieces(append(sent, s.table), func(_, hub int64) bool { return isEnd(hub) })
 	x.more = s.shared(array[int64](s.table, "pairs"))
 	x.keep(s)
-	if err := send(emit, p, s.table); err != nil {
-		return err
-	}
 	g := s.around(x, f.Near, hubEntries)
 	isNear := make([]bool, g.N)
 	for _, i := range g.near.In.Col {
@@ -394,7 +386,7 @@ func (f *aroundFn) ProcessElement(ctx context.Context, p int64, states, lists fu
 		}
 	}
 	for what, nodes := range map[string][]int64{askRows: ends, askNear: near, askAround: others} {
-		if err := s.ask(f.Layout, what, nodes, ask); err != nil {
+		if err := c.ask(f.Layout, what, nodes); err != nil {
 			return err
 		}
 	}
@@ -423,14 +415,9 @@ type judgeFn struct {
 	Kept                       bool     // what the functions give beside probabilities, for others
 }
 
-func (f *judgeFn) ProcessElement(ctx context.Context, p int64, states, rows func(*[]byte) bool, emit func(int64, []byte)) error {
-	work := begin(ctx, "judge")
-	defer work.end()
-	states, rows, emit = work.reads(states), work.reads(rows), work.sends(emit)
-	return f.Model.use(ctx, p, states, rows, emit, f.judge)
-}
+func (f judgeFn) do(c *call, s *state) error { return f.Model.use(c, s, f.judge) }
 
-func (f *judgeFn) judge(m *model, s *state, sent []*table) (err error) {
+func (f judgeFn) judge(m *model, s *state, sent []*table) (err error) {
 	known := s.kept()
 	x := &pairs{around: s.around(known, f.Most, hubEntries), args: map[string]*runtime.Buffer{}, of: map[string][]float32{}}
 	ends := s.ends()
@@ -528,23 +515,16 @@ type roundFn struct {
 	Round  string
 }
 
-func (f *roundFn) ProcessElement(ctx context.Context, p int64, states, rows func(*[]byte) bool, emit, weights func(int64, []byte)) error {
-	work := begin(ctx, "judge")
-	defer work.end()
-	states, rows, emit, weights = work.reads(states), work.reads(rows), work.sends(emit), work.sends(weights)
-	of := map[int64]*pieces{}
-	err := f.Model.use(ctx, p, states, rows, emit, func(m *model, s *state, sent []*table) error { return f.weigh(m, s, sent, of) })
-	for q, x := range of {
-		t := newTable()
-		x.put(t)
-		if err == nil {
-			err = send(weights, q, t)
-		}
+func (f roundFn) do(c *call, s *state) error {
+	of := outbox[pieces]{}
+	err := f.Model.use(c, s, func(m *model, s *state, sent []*table) error { return f.weigh(m, s, sent, of) })
+	if err != nil {
+		return err
 	}
-	return err
+	return of.send(c.work, c.out, (*pieces).put)
 }
 
-func (f *roundFn) weigh(m *model, s *state, sent []*table, of map[int64]*pieces) (err error) {
+func (f roundFn) weigh(m *model, s *state, sent []*table, of outbox[pieces]) (err error) {
 	own, a := piecesOf(s.table), array[float32](s.table, valuePrefix+weightOfEntry)
 	know := &surroundings{known: joinEntries(sent, entriesPrefix), near: newEntries()}
 	know.pieces = joinPieces(append(sent, s.table), func(_, hub int64) bool {
@@ -588,11 +568,7 @@ func (f *roundFn) weigh(m *model, s *state, sent []*table, of map[int64]*pieces)
 		return err
 	}
 	for i, hub := range own.hub {
-		q := f.Layout.owner(hub)
-		if of[q] == nil {
-			of[q] = &pieces{}
-		}
-		of[q].add(own.node[i], hub, weight[i])
+		of.to(f.Layout.owner(hub)).add(own.node[i], hub, weight[i])
 	}
 	for i, k := range entry {
 		a[k] = weight[len(own.hub)+i]

@@ -98,24 +98,20 @@ var opened struct {
 	open map[ModelFile]*model
 }
 
-// use has the model compute on a partition and what was sent to it, one at a time, and emits the
-// partition when others may use the model: who reads it next may do so at once.
-func (f ModelFile) use(ctx context.Context, p int64, states, rows func(*[]byte) bool, emit func(int64, []byte), compute func(*model, *state, []*table) error) error {
-	s, sent, err := received(states, rows)
+// use has the model compute on a partition and what was sent to it, one at a time. Others may use the
+// model before the partition is emitted: who reads it next may do so at once.
+func (f ModelFile) use(c *call, s *state, compute func(*model, *state, []*table) error) error {
+	sent, err := c.sent()
 	if err != nil {
 		return err
 	}
-	m, err := f.open(ctx)
+	m, err := f.open(c.ctx)
 	if err != nil {
 		return err
 	}
 	m.Lock()
-	err = compute(m, s, sent)
-	m.Unlock()
-	if err != nil {
-		return err
-	}
-	return send(emit, p, s.table)
+	defer m.Unlock()
+	return compute(m, s, sent)
 }
 
 // open returns the model, which is read once.

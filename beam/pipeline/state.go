@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -80,26 +81,6 @@ func parseState(b []byte) (*state, error) {
 	return s, nil
 }
 
-// onlyState returns the state of an iterator, which must have one.
-func onlyState(states func(*[]byte) bool) (*state, error) {
-	var b, more []byte
-	if !states(&b) {
-		return nil, fmt.Errorf("rows were sent to a partition that is not there")
-	}
-	if states(&more) {
-		return nil, fmt.Errorf("a partition is there twice")
-	}
-	return parseState(b)
-}
-
-// received returns the state of an iterator, and the tables that were sent to its partition.
-func received(states, tables func(*[]byte) bool) (s *state, sent []*table, err error) {
-	if s, err = onlyState(states); err == nil {
-		err = each(tables, func(t *table) error { sent = append(sent, t); return nil })
-	}
-	return s, sent, err
-}
-
 func (s *state) n() int { return len(s.ptr) - 1 }
 
 func (s *state) own(v int64) bool { return v >= s.lo && v < s.lo+int64(s.n()) }
@@ -134,51 +115,67 @@ func splitPairs(list [][2]int32) (first, second []int32) {
 	return first, second
 }
 
-// boundary makes a message to each partition that reads rows of this one: of these values, and with
-// lists of the nodes' entries and what these weigh. Of hubs those only that near, if any, reads of a list.
-func (s *state) boundary(values []string, lists bool, near int, emit func(to int64, t *table) error) error {
-	for lo := 0; lo < len(s.to); {
-		hi := lo
-		for hi < len(s.to) && s.to[hi] == s.to[lo] {
-			hi++
-		}
-		rows := s.rows[lo:hi]
-		t := newTable()
-		nodes := make([]int64, len(rows))
-		for i, r := range rows {
-			nodes[i] = s.lo + int64(r)
-		}
-		t.put("node", nodes, len(nodes))
-		for _, name := range values {
-			x := s.find(valuePrefix + name)
-			if x == nil {
-				return fmt.Errorf("a partition has no value %%%s, which others read", name)
+// readers are the partitions that read rows of this one, with these.
+func (s *state) readers() iter.Seq2[int64, []int32] {
+	return func(yield func(to int64, rows []int32) bool) {
+		for lo := 0; lo < len(s.to); {
+			hi := lo
+			for hi < len(s.to) && s.to[hi] == s.to[lo] {
+				hi++
 			}
-			data, w := x.Data.([]float32), width(x.Shape)
-			some := make([]float32, 0, len(rows)*w)
-			for _, r := range rows {
-				some = append(some, data[int(r)*w:(int(r)+1)*w]...)
+			if !yield(int64(s.to[lo]), s.rows[lo:hi]) {
+				return
 			}
-			t.put(valuePrefix+name, some, append([]int{len(rows)}, x.Shape[1:]...)...)
+			lo = hi
 		}
-		if lists {
-			list, few, a := newEntries(), newEntries(), array[float32](s.table, valuePrefix+weightOfEntry)
-			for _, r := range rows {
-				if !s.hub(int(r)) {
-					list.add(s.lo+int64(r), s.col, a, s.ptr[r], s.ptr[r+1])
-				} else if near > 0 {
-					few.addNear(s.lo+int64(r), s.col, a, s.ptr[r], s.ptr[r+1], near)
-				}
-			}
-			list.put(t, entriesPrefix)
-			few.put(t, nearEntriesPrefix)
-		}
-		if err := emit(int64(s.to[lo]), t); err != nil {
-			return err
-		}
-		lo = hi
 	}
-	return nil
+}
+
+// some makes a table of some rows of these values, which others read.
+func (s *state) some(rows []int32, values []string) (*table, error) {
+	t := newTable()
+	nodes := make([]int64, len(rows))
+	for i, r := range rows {
+		nodes[i] = s.lo + int64(r)
+	}
+	t.put("node", nodes, len(nodes))
+	for _, name := range values {
+		x, err := s.value(name)
+		if err != nil {
+			return nil, err
+		}
+		data, w := x.Data.([]float32), width(x.Shape)
+		some := make([]float32, 0, len(rows)*w)
+		for _, r := range rows {
+			some = append(some, data[int(r)*w:(int(r)+1)*w]...)
+		}
+		t.put(valuePrefix+name, some, append([]int{len(rows)}, x.Shape[1:]...)...)
+	}
+	return t, nil
+}
+
+// putLists enters the lists of some rows' entries and what these weigh. Of hubs those only that near, if any,
+// reads of a list.
+func (s *state) putLists(t *table, rows []int32, near int) {
+	list, few, a := newEntries(), newEntries(), array[float32](s.table, valuePrefix+weightOfEntry)
+	for _, r := range rows {
+		if !s.hub(int(r)) {
+			list.add(s.lo+int64(r), s.col, a, s.ptr[r], s.ptr[r+1])
+		} else if near > 0 {
+			few.addNear(s.lo+int64(r), s.col, a, s.ptr[r], s.ptr[r+1], near)
+		}
+	}
+	list.put(t, entriesPrefix)
+	few.put(t, nearEntriesPrefix)
+}
+
+// value returns a value that the partition must have.
+func (s *state) value(name string) (*safetensors.Tensor, error) {
+	x := s.find(valuePrefix + name)
+	if x == nil {
+		return nil, fmt.Errorf("a partition has no value %%%s", name)
+	}
+	return x, nil
 }
 
 // sources lists the nodes outside the partition that entries come from, ascending, and numbers
@@ -206,9 +203,9 @@ func (s *state) sources() (outside []int64, col []int32) {
 // gather puts rows that were sent behind the partition's own: of the nodes outside it, or at least
 // of those that are needed; others are zeros.
 func (s *state) gather(name string, outside, needed []int64, sent []*table) ([]float32, []int, error) {
-	x := s.find(valuePrefix + name)
-	if x == nil {
-		return nil, nil, fmt.Errorf("a partition has no value %%%s", name)
+	x, err := s.value(name)
+	if err != nil {
+		return nil, nil, err
 	}
 	w, n := width(x.Shape), s.n()
 	all := make([]float32, (n+len(outside))*w)
@@ -236,8 +233,6 @@ func (s *state) gather(name string, outside, needed []int64, sent []*table) ([]f
 
 // compute runs a part on the partition and keeps what is read later, or is to be held.
 func (s *state) compute(m *model, stage string, at int, hold []string, sent []*table) error {
-	m.Lock()
-	defer m.Unlock()
 	st := m.stages[stage]
 	part := st.Parts[at]
 	outside, col := s.sources()
@@ -252,9 +247,9 @@ func (s *state) compute(m *model, stage string, at int, hold []string, sent []*t
 		}
 	}
 	for _, name := range part.Own {
-		x := s.find(valuePrefix + name)
-		if x == nil {
-			return fmt.Errorf("a partition has no value %%%s", name)
+		x, err := s.value(name)
+		if err != nil {
+			return err
 		}
 		args[name] = runtime.F32(x.Data.([]float32), x.Shape...)
 	}
