@@ -190,15 +190,7 @@ func (s *state) around(x *surroundings, most int, hub int32) *around {
 		}
 		near.addNear(s.lo+int64(i), own.col, own.a, s.ptr[i], s.ptr[i+1], most)
 	}
-	for _, list := range append(lists, near.col) {
-		for _, v := range list {
-			if !s.own(v) {
-				g.outside = append(g.outside, v)
-			}
-		}
-	}
-	slices.Sort(g.outside)
-	g.outside = slices.Compact(g.outside)
+	g.outside = s.outside(append(lists, near.col)...)
 	g.before, _ = slices.BinarySearch(g.outside, s.lo)
 	for i := range x.known.node {
 		near.addNear(x.known.node[i], x.known.col, x.known.a, x.known.ptr[i], x.known.ptr[i+1], most)
@@ -363,8 +355,8 @@ func (f aroundFn) do(c *call, s *state) error {
 	if err != nil {
 		return err
 	}
-	s.know(sent)
 	ends := s.ends()
+	s.keepNames(ends, sent)
 	isEnd := func(v int64) bool { _, ok := slices.BinarySearch(ends, v); return ok }
 	x := &surroundings{known: joinEntries(sent, entriesPrefix), near: joinEntries(sent, nearEntriesPrefix)}
 	x.pieces = joinPieces(append(sent, s.table), func(_, hub int64) bool { return isEnd(hub) })

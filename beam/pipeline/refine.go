@@ -333,15 +333,7 @@ func (f candidatesFn) do(c *call, s *state) error {
 }
 
 // ends are the nodes of other partitions that pairs lead to, ascending.
-func (s *state) ends() (outside []int64) {
-	for _, v := range array[int64](s.table, "pairs") {
-		if !s.own(v) {
-			outside = append(outside, v)
-		}
-	}
-	slices.Sort(outside)
-	return slices.Compact(outside)
-}
+func (s *state) ends() []int64 { return s.outside(array[int64](s.table, "pairs")) }
 
 // What a partition asks others about: nodes that pairs lead to, of which it is told the names; and
 // of those and of others, of which that is evidence, rows.
@@ -425,28 +417,17 @@ func (f answerFn) do(c *call, s *state) error {
 	return c.tellReaders(s, f.Layout, hubs, known)
 }
 
-// know keeps the names of the nodes that pairs lead to, and numbers the ends of pairs: the
-// partition's own nodes, then these.
-func (s *state) know(sent []*table) {
-	outside := s.ends()
-	names := make([]string, len(outside))
+// keepNames keeps the names of the nodes that pairs lead to.
+func (s *state) keepNames(ends []int64, sent []*table) {
+	names := make([]string, len(ends))
 	for _, t := range sent {
 		texts := t.texts("names")
 		for i, v := range array[int64](t, "node") {
-			if at, ok := slices.BinarySearch(outside, v); ok {
+			if at, ok := slices.BinarySearch(ends, v); ok {
 				names[at] = texts[i]
 			}
 		}
 	}
-	ends := array[int64](s.table, "pairs")
-	local := make([]int32, len(ends))
-	for i, v := range ends {
-		if local[i] = int32(v - s.lo); !s.own(v) {
-			at, _ := slices.BinarySearch(outside, v)
-			local[i] = int32(s.n() + at)
-		}
-	}
-	s.put("local", local, len(local))
 	s.putTexts("outside", names)
 }
 
@@ -459,13 +440,13 @@ type scoreFn struct{ Model ModelFile }
 func (f scoreFn) do(c *call, s *state) error { return f.Model.use(c, s, f.score) }
 
 func (f scoreFn) score(m *model, s *state, sent []*table) error {
-	s.know(sent)
 	outside := s.ends()
+	s.keepNames(outside, sent)
 	h, shape, err := s.gather(embeddingValue, outside, outside, sent)
 	if err != nil {
 		return err
 	}
-	existing, local := array[uint8](s.table, "existing"), array[int32](s.table, "local")
+	existing, local := array[uint8](s.table, "existing"), s.local(array[int64](s.table, "pairs"), outside)
 	probability := make([]float32, len(existing))
 	for lo := 0; lo < len(existing); lo += pairsAtOnce {
 		count := min(pairsAtOnce, len(existing)-lo)
@@ -492,7 +473,7 @@ func (f scoreFn) score(m *model, s *state, sent []*table) error {
 // refined are the candidates of a partition that are edges, before or after.
 func (o *output) refined(s *state) (write func(string) error, counts *Counts, rows int, err error) {
 	r := &graph.Refined{Candidates: &graph.Candidates{N: s.n()}, Probability: array[float32](s.table, "probability"), Mode: modeOf(o.Refinement), Threshold: o.Refinement.Threshold}
-	local, existing := array[int32](s.table, "local"), array[uint8](s.table, "existing")
+	local, existing := s.local(array[int64](s.table, "pairs"), s.ends()), array[uint8](s.table, "existing")
 	for i, old := range existing {
 		r.Candidates.Edges = append(r.Candidates.Edges, [2]int32{local[2*i], local[2*i+1]})
 		r.Candidates.Existing = append(r.Candidates.Existing, old != 0)
@@ -566,7 +547,7 @@ func (f refinedEntriesFn) do(c *call, s *state) error {
 			x.ends, x.weights = append(x.ends, target, source), append(x.weights, weights[i])
 		}
 	}
-	for _, name := range []string{"pairs", "existing", "probability", "local", "outside", "outside.ends"} {
+	for _, name := range []string{"pairs", "existing", "probability", "outside", "outside.ends"} {
 		s.drop(name)
 	}
 	s.keep([]string{"x"})

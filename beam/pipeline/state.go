@@ -181,23 +181,33 @@ func (s *state) value(name string) (*safetensors.Tensor, error) {
 // sources lists the nodes outside the partition that entries come from, ascending, and numbers
 // the sources of entries: the partition's own nodes, then these.
 func (s *state) sources() (outside []int64, col []int32) {
-	for _, u := range s.col {
-		if !s.own(u) {
-			outside = append(outside, u)
+	outside = s.outside(s.col)
+	return outside, s.local(s.col, outside)
+}
+
+// outside lists those of some nodes that are in other partitions, each once, ascending.
+func (s *state) outside(lists ...[]int64) (nodes []int64) {
+	for _, list := range lists {
+		for _, v := range list {
+			if !s.own(v) {
+				nodes = append(nodes, v)
+			}
 		}
 	}
-	slices.Sort(outside)
-	outside = slices.Compact(outside)
-	col = make([]int32, len(s.col))
-	for i, u := range s.col {
-		if s.own(u) {
-			col[i] = int32(u - s.lo)
-		} else {
-			at, _ := slices.BinarySearch(outside, u)
-			col[i] = int32(s.n() + at)
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
+}
+
+// local numbers nodes: the partition's own, then those outside it.
+func (s *state) local(nodes, outside []int64) []int32 {
+	numbers := make([]int32, len(nodes))
+	for i, v := range nodes {
+		if numbers[i] = int32(v - s.lo); !s.own(v) {
+			at, _ := slices.BinarySearch(outside, v)
+			numbers[i] = int32(s.n() + at)
 		}
 	}
-	return outside, col
+	return numbers
 }
 
 // gather puts rows that were sent behind the partition's own: of the nodes outside it, or at least
