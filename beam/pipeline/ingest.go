@@ -74,24 +74,26 @@ func (f *nodesFn) ProcessElement(ctx context.Context, c Chunk, rows, names func(
 		}
 		at = end
 	}
-	lists := map[int64][]int{}
+	by := outbox[named]{}
 	for i, id := range ids {
-		b := f.Layout.bucket(id)
-		lists[b] = append(lists[b], i)
+		by.to(f.Layout.bucket(id)).add(c.Number+int64(i), id)
 	}
-	for b, list := range lists {
-		numbers, texts := make([]int64, len(list)), make([]string, len(list))
-		for i, row := range list {
-			numbers[i], texts[i] = c.Number+int64(row), ids[row]
-		}
-		t := newTable()
-		t.put("number", numbers, len(numbers))
-		t.putTexts("names", texts)
-		if err := work.send(names, b, t); err != nil {
-			return err
-		}
-	}
-	return nil
+	return by.send(work, names, (*named).put)
+}
+
+// named are numbers and what is called by each.
+type named struct {
+	number []int64
+	names  []string
+}
+
+func (x *named) add(number int64, name string) {
+	x.number, x.names = append(x.number, number), append(x.names, name)
+}
+
+func (x *named) put(t *table) {
+	t.put("number", x.number, len(x.number))
+	t.putTexts("names", x.names)
 }
 
 // edgesFn reads a chunk of edges and sends the ids of their ends to buckets.
@@ -104,25 +106,14 @@ func (f *edgesFn) ProcessElement(ctx context.Context, c Chunk, ids func(int64, [
 	if err != nil {
 		return err
 	}
-	lists := map[int64][]int64{}
+	by := outbox[named]{}
 	for i, id := range ends {
-		b := f.Layout.bucket(id)
-		lists[b] = append(lists[b], int64(i))
+		by.to(f.Layout.bucket(id)).add(int64(i), id)
 	}
-	for b, list := range lists {
-		texts := make([]string, len(list))
-		for i, at := range list {
-			texts[i] = ends[at]
-		}
-		t := newTable()
+	return by.send(work, ids, func(x *named, t *table) {
 		t.put("chunk", []int64{c.Index, int64(len(ends))}, 2)
-		t.put("at", list, len(list))
-		t.putTexts("names", texts)
-		if err := work.send(ids, b, t); err != nil {
-			return err
-		}
-	}
-	return nil
+		x.put(t)
+	})
 }
 
 // resolveFn gives the ids of a bucket their nodes' numbers.
@@ -155,7 +146,7 @@ func (f *resolveFn) ProcessElement(ctx context.Context, _ int64, nodes, edges fu
 		return err
 	}
 	return work.each(edges, func(t *table) error {
-		chunk, at, names := array[int64](t, "chunk"), array[int64](t, "at"), t.texts("names")
+		chunk, at, names := array[int64](t, "chunk"), array[int64](t, "number"), t.texts("names")
 		numbers := make([]int64, len(names))
 		for i, id := range names {
 			v, ok := known[id]
