@@ -281,12 +281,20 @@ func (g *around) rows(name string, needed []int64, sent []*table) (*runtime.Buff
 	return runtime.F32(slices.Concat(all[n*w:(n+g.before)*w], all[:n*w], all[(n+g.before)*w:]), shape...), nil
 }
 
-// pairs are judged in the graph around a partition.
+// pairs are judged by functions of a stage.
 type pairs struct {
-	*around
-	args map[string]*runtime.Buffer // tables
-	ends []int64                    // by turns, numbers here
-	of   map[string][]float32       // what is known of pairs
+	stage string
+	args  map[string]*runtime.Buffer // graphs and tables
+	ends  []int64                    // by turns, numbers there
+	of    map[string][]float32       // what is known of pairs
+}
+
+// pairs are judged in the graph around a partition.
+func (g *around) pairs() *pairs {
+	return &pairs{stage: pairsStage, of: map[string][]float32{}, args: map[string]*runtime.Buffer{
+		"g": runtime.Graph(g.Structure), weightOfEntry: runtime.F32(g.a, len(g.a)),
+		nearArg: runtime.Graph(g.near), nearWeightArg: runtime.F32(g.nearA, len(g.nearA)),
+	}}
 }
 
 // over runs a function of some pairs and calls use with its results, and the pairs that they are of.
@@ -303,9 +311,8 @@ func (p *pairs) over(m *model, name string, some []int, use func(result string, 
 			}
 			args[arg] = runtime.F32(x, len(x))
 		}
-		args["g"], args["pairs"], args[weightOfEntry] = runtime.Graph(p.Structure), runtime.I64(list, 2, len(of)), runtime.F32(p.a, len(p.a))
-		args[nearArg], args[nearWeightArg] = runtime.Graph(p.near), runtime.F32(p.nearA, len(p.nearA))
-		if err := m.run(pairsStage, name, args, func(result string, _ []int, values []float32) { use(result, of, values) }); err != nil {
+		args["pairs"] = runtime.I64(list, 2, len(of))
+		if err := m.run(p.stage, name, args, func(result string, _ []int, values []float32) { use(result, of, values) }); err != nil {
 			return err
 		}
 	}
@@ -391,6 +398,15 @@ const (
 	knownPrefix    = "known."
 )
 
+// upTo lists the numbers below n.
+func upTo(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
 // entryOf returns where in a row a column is.
 func entryOf(ptr []int32, col []int64, row int, v int64) int {
 	at, _ := slices.BinarySearch(col[ptr[row]:ptr[row+1]], v)
@@ -411,20 +427,21 @@ func (f judgeFn) do(c *call, s *state) error { return f.Model.use(c, s, f.judge)
 
 func (f judgeFn) judge(m *model, s *state, sent []*table) (err error) {
 	known := s.kept()
-	x := &pairs{around: s.around(known, f.Most, hubEntries), args: map[string]*runtime.Buffer{}, of: map[string][]float32{}}
+	g := s.around(known, f.Most, hubEntries)
+	x := g.pairs()
 	ends := s.ends()
 	for name := range m.stages[tablesStage].Results {
 		needed := ends
 		if slices.Contains(f.Around, name) {
-			needed = x.outside
+			needed = g.outside
 		} else if slices.Contains(f.Near, name) {
-			for _, i := range x.near.In.Col {
-				if v := x.node(int(i)); !s.own(v) {
+			for _, i := range g.near.In.Col {
+				if v := g.node(int(i)); !s.own(v) {
 					needed = append(needed, v)
 				}
 			}
 		}
-		if x.args[name], err = x.rows(name, needed, sent); err != nil {
+		if x.args[name], err = g.rows(name, needed, sent); err != nil {
 			return err
 		}
 	}
@@ -432,7 +449,7 @@ func (f judgeFn) judge(m *model, s *state, sent []*table) (err error) {
 	w, a := make([]float32, len(existing)), array[float32](s.table, valuePrefix+weightOfEntry)
 	var fresh, old []int // pairs that are no edges, and edges
 	for i, pair := range slices.Collect(slices.Chunk(array[int64](s.table, "pairs"), 2)) {
-		x.ends = append(x.ends, x.number(pair[0]), x.number(pair[1]))
+		x.ends = append(x.ends, g.number(pair[0]), g.number(pair[1]))
 		if existing[i] == 0 {
 			fresh = append(fresh, i)
 			continue
@@ -450,15 +467,25 @@ func (f judgeFn) judge(m *model, s *state, sent []*table) (err error) {
 	x.of["w"] = w
 	for _, known := range s.with(knownPrefix) {
 		x.of[known.Name[len(knownPrefix):]] = known.Data.([]float32)
-		s.drop(known.Name)
 	}
-	give := func(name, to string) func(string, []int, []float32) {
-		all := map[string][]float32{}
-		for _, r := range m.modules[pairsStage].Func(name).Results {
-			as := to + r.Name
+	s.dropWith(knownPrefix)
+	for _, by := range []struct {
+		function, prefix string // of what is kept of the function's results
+		of               []int
+	}{
+		{f.Sources, evidencePrefix, slices.Concat(fresh, old)},
+		{f.Missing, knownPrefix, fresh},
+		{f.Existing, knownPrefix, old},
+	} {
+		if by.function == "" {
+			continue
+		}
+		all := map[string][]float32{} // of all pairs, by result
+		for _, r := range m.stages[pairsStage].module.Func(by.function).Results {
+			as := by.prefix + r.Name
 			if r.Name == "probability" {
 				as = r.Name
-			} else if to == knownPrefix && !f.Kept {
+			} else if by.prefix == knownPrefix && !f.Kept {
 				continue
 			}
 			if all[r.Name] = array[float32](s.table, as); all[r.Name] == nil {
@@ -466,35 +493,21 @@ func (f judgeFn) judge(m *model, s *state, sent []*table) (err error) {
 				s.put(as, all[r.Name], len(existing))
 			}
 		}
-		return func(result string, of []int, values []float32) {
-			for k, i := range of {
-				if x := all[result]; x != nil {
+		if err := x.over(m, by.function, by.of, func(result string, of []int, values []float32) {
+			if x := all[result]; x != nil {
+				for k, i := range of {
 					x[i] = values[k]
 				}
 			}
+		}); err != nil {
+			return err
 		}
-	}
-	if f.Sources != "" {
-		err = x.over(m, f.Sources, slices.Concat(fresh, old), give(f.Sources, evidencePrefix))
-	}
-	if err == nil {
-		err = x.over(m, f.Missing, fresh, give(f.Missing, knownPrefix))
-	}
-	if err == nil {
-		err = x.over(m, f.Existing, old, give(f.Existing, knownPrefix))
-	}
-	if err != nil {
-		return err
 	}
 	probability := array[float32](s.table, "probability")
 	for _, i := range old {
 		probability[i] = max(probability[i], models.MinEvidence)
 	}
-	for _, prefix := range []string{entriesPrefix, nearEntriesPrefix, hubPrefix} {
-		for _, x := range s.with(prefix) {
-			s.drop(x.Name)
-		}
-	}
+	s.dropWith(entriesPrefix, nearEntriesPrefix, hubPrefix)
 	s.keep([]string{"x", weightOfEntry})
 	return nil
 }
@@ -528,17 +541,18 @@ func (f roundFn) weigh(m *model, s *state, sent []*table, of outbox[pieces]) (er
 		ends = append(ends, hub, own.node[i])
 	}
 	know.more = s.shared(ends)
-	x := &pairs{around: s.around(know, 0, hubEntries), args: map[string]*runtime.Buffer{}}
+	g := s.around(know, 0, hubEntries)
+	x := g.pairs()
 	needed := slices.Concat(know.known.node, know.pieces.hub)
 	for name := range m.stages[f.Round].Results {
-		if x.args[name], err = x.rows(name, needed, sent); err != nil {
+		if x.args[name], err = g.rows(name, needed, sent); err != nil {
 			return err
 		}
 	}
 	var w []float32
 	var entry []int32
 	for _, v := range ends {
-		x.ends = append(x.ends, x.number(v))
+		x.ends = append(x.ends, g.number(v))
 	}
 	w = append(w, own.a...)
 	for i := range s.n() {
@@ -546,17 +560,13 @@ func (f roundFn) weigh(m *model, s *state, sent []*table, of outbox[pieces]) (er
 			continue
 		}
 		for k := s.ptr[i]; k < s.ptr[i+1]; k++ {
-			x.ends = append(x.ends, x.number(s.lo+int64(i)), x.number(s.col[k]))
+			x.ends = append(x.ends, g.number(s.lo+int64(i)), g.number(s.col[k]))
 			w, entry = append(w, a[k]), append(entry, k)
 		}
 	}
-	x.of = map[string][]float32{"w": w}
-	all := make([]int, len(w))
-	for i := range all {
-		all[i] = i
-	}
+	x.of["w"] = w
 	weight := make([]float32, len(w))
-	if err := x.over(m, f.Round, all, func(_ string, of []int, values []float32) { copy(weight[of[0]:], values) }); err != nil {
+	if err := x.over(m, f.Round, upTo(len(w)), func(_ string, of []int, values []float32) { copy(weight[of[0]:], values) }); err != nil {
 		return err
 	}
 	for i, hub := range own.hub {
@@ -565,9 +575,7 @@ func (f roundFn) weigh(m *model, s *state, sent []*table, of outbox[pieces]) (er
 	for i, k := range entry {
 		a[k] = weight[len(own.hub)+i]
 	}
-	for _, x := range s.with(hubPrefix) {
-		s.drop(x.Name)
-	}
+	s.dropWith(hubPrefix)
 	s.keep([]string{"x", weightOfEntry})
 	return nil
 }

@@ -281,8 +281,8 @@ func (f *proposeFn) ProcessElement(ctx context.Context, p int64, b []byte, side 
 				propose(u, v, fromUpper)
 			}
 		}
-		s.drop(x.Name)
 	}
+	s.dropWith(nearPrefix)
 	s.keep(f.Hold)
 	for i := range s.n() {
 		for _, u := range s.col[s.ptr[i]:s.ptr[i+1]] {
@@ -448,26 +448,18 @@ func (f scoreFn) score(m *model, s *state, sent []*table) error {
 	}
 	existing, local := array[uint8](s.table, "existing"), s.local(array[int64](s.table, "pairs"), outside)
 	probability := make([]float32, len(existing))
-	for lo := 0; lo < len(existing); lo += pairsAtOnce {
-		count := min(pairsAtOnce, len(existing)-lo)
-		pairs := make([]int64, 2*count)
-		for i := range count {
-			pairs[i], pairs[count+i] = int64(local[2*(lo+i)]), int64(local[2*(lo+i)+1])
-		}
-		args := map[string]*runtime.Buffer{"embedding": runtime.F32(h, shape...), "pairs": runtime.I64(pairs, 2, count)}
-		err := m.run("score", "score", args, func(name string, _ []int, data []float32) {
-			for i := range count {
-				if old := existing[lo+i] != 0; name == "probability" && !old || name == "probability_existing" && old {
-					probability[lo+i] = data[i]
-				}
-			}
-		})
-		if err != nil {
-			return err
-		}
-	}
 	s.put("probability", probability, len(probability))
-	return nil
+	x := &pairs{stage: "score", args: map[string]*runtime.Buffer{embeddingValue: runtime.F32(h, shape...)}}
+	for _, v := range local {
+		x.ends = append(x.ends, int64(v))
+	}
+	return x.over(m, "score", upTo(len(existing)), func(result string, of []int, values []float32) {
+		for k, i := range of {
+			if old := existing[i] != 0; result == "probability" && !old || result == "probability_existing" && old {
+				probability[i] = values[k]
+			}
+		}
+	})
 }
 
 // refined are the candidates of a partition that are edges, before or after.
@@ -547,9 +539,7 @@ func (f refinedEntriesFn) do(c *call, s *state) error {
 			x.ends, x.weights = append(x.ends, target, source), append(x.weights, weights[i])
 		}
 	}
-	for _, name := range []string{"pairs", "existing", "probability", "outside", "outside.ends"} {
-		s.drop(name)
-	}
+	s.drop("pairs", "existing", "probability", "outside", "outside.ends")
 	s.keep([]string{"x"})
 	return by.send(c.work, c.out, func(x *part, t *table) {
 		t.put("ends", x.ends, len(x.weights), 2)
@@ -561,28 +551,19 @@ func (f refinedEntriesFn) do(c *call, s *state) error {
 type rewireFn struct{ Layout Layout }
 
 func (f rewireFn) do(c *call, s *state) error {
-	type entry struct {
-		row, source int64
-		weight      float32
-	}
-	var all []entry
+	var ends []int64 // target and source by turns
+	var weights []float32
 	if err := c.eachSent(func(t *table) error {
-		ends := array[int64](t, "ends")
-		for i, w := range array[float32](t, "weight") {
-			all = append(all, entry{ends[2*i] - s.lo, ends[2*i+1], w})
-		}
+		ends = append(ends, array[int64](t, "ends")...)
+		weights = append(weights, array[float32](t, "weight")...)
 		return nil
 	}); err != nil {
 		return err
 	}
-	slices.SortFunc(all, func(a, b entry) int { return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.source, b.source)) })
-	ptr, col, w := make([]int32, s.n()+1), make([]int64, len(all)), make([]float32, len(all))
-	for i, e := range all {
-		ptr[e.row+1]++
-		col[i], w[i] = e.source, e.weight
-	}
-	for i := range s.n() {
-		ptr[i+1] += ptr[i]
+	ptr, col := rowsOf(s.lo, s.n(), ends)
+	w := make([]float32, len(col))
+	for i, x := range weights {
+		w[entryOf(ptr, col, int(ends[2*i]-s.lo), ends[2*i+1])] = x
 	}
 	to, rows := sendLists(f.Layout, s.lo, ptr, col)
 	s.setEntries(ptr, col, to, rows)

@@ -247,7 +247,7 @@ func (s *state) compute(m *model, stage string, at int, hold []string, sent []*t
 	part := st.Parts[at]
 	outside, col := s.sources()
 	args := map[string]*runtime.Buffer{}
-	for _, a := range m.modules[stage].Func(part.Func).Args {
+	for _, a := range st.module.Func(part.Func).Args {
 		if a.Type.IsGraph() {
 			b, err := block(s.n()+len(outside), s.ptr, col)
 			if err != nil {
