@@ -94,10 +94,10 @@ func (o *Options) buckets(nodes int64) (buckets, error) {
 func (b *builder) searchBuckets(s beam.Scope, states beam.PCollection, value string) beam.PCollection {
 	s = s.Scope("buckets")
 	k := b.d.Refinement.K
-	index := beam.ParDo(s, &indexFn{b.layout, b.buckets, k}, beam.GroupByKey(s, telling(s, "search", sampleFn{b.layout, b.buckets, value}, states)))
-	rows, truth := beam.ParDo2(s, &bucketsFn{b.layout, value, k}, states, beam.SideInput{Input: index})
+	index := beam.ParDo(s, &indexFn{b.layout, b.buckets, k}, beam.GroupByKey(s, telling(s, "search", sampleFn{b.buckets, value}, states)))
+	rows, truth := beam.ParDo2(s, &bucketsFn{value, k}, states, beam.SideInput{Input: index})
 	near := beam.ParDo(s, &bucketNearFn{b.layout, k}, beam.GroupByKey(s, rows))
-	states, found := joined(s, "search", nearestFn{b.layout, value, k}, states, near)
+	states, found := joined(s, "search", nearestFn{value, k}, states, near)
 	b.reports = append(b.reports, beam.ParDo(s, &recallFn{value}, beam.CoGroupByKey(s, truth, found)))
 	return states
 }
@@ -119,7 +119,6 @@ func (l Layout) drawn(name string, count, p int64) (nodes []int64) {
 
 // sampleFn sends the rows that an index is made of, and those that its recall is measured on.
 type sampleFn struct {
-	Layout  Layout
 	Buckets buckets
 	Value   string
 }
@@ -130,9 +129,9 @@ func (f sampleFn) do(c *call, s *state) error {
 		return err
 	}
 	w, t := len(rows)/s.n(), newTable()
-	count := (int64(f.Buckets.sampled())*f.Layout.Nodes + int64(f.Buckets.Size) - 1) / int64(f.Buckets.Size)
+	count := (int64(f.Buckets.sampled())*s.Nodes + int64(f.Buckets.Size) - 1) / int64(f.Buckets.Size)
 	for name, count := range map[string]int64{rowsOfSample: max(count, min(mostSampled, sampleOfBucket*count)), queriesOfSample: recallQueries} {
-		nodes := f.Layout.drawn(name, count, c.partition)
+		nodes := s.drawn(name, count, s.partition)
 		some := make([]float32, 0, len(nodes)*w)
 		for _, v := range nodes {
 			some = append(some, rows[int(v-s.lo)*w:int(v-s.lo+1)*w]...)
@@ -238,9 +237,8 @@ func (w *work) index(side func(*[]byte) bool) (*index, error) {
 // bucketsFn sends the rows of a partition to the buckets that they are in, some of which an element
 // has, and the similarities of its nodes that are nearest to the queries.
 type bucketsFn struct {
-	Layout Layout
-	Value  string
-	K      int
+	Value string
+	K     int
 }
 
 func (f *bucketsFn) ProcessElement(ctx context.Context, p int64, b []byte, side func(*[]byte) bool, emit, truth func(int64, []byte)) error {
@@ -264,7 +262,7 @@ func (f *bucketsFn) ProcessElement(ctx context.Context, p int64, b []byte, side 
 	of := x.Of(pool, rows, s.n(), func(row, bucket, of int) int {
 		return draw.At(uint64(bucket)).Intn(uint64(s.lo)+uint64(row), of)
 	})
-	groups := Layout{Nodes: int64(x.Len()), Partitions: min(f.Layout.Partitions, int64(x.Len()))}
+	groups := Layout{Nodes: int64(x.Len()), Partitions: min(s.Partitions, int64(x.Len()))}
 	type rowsOf struct {
 		bucket []int32 // by turns with rows
 		rows   []int
@@ -358,12 +356,8 @@ func (f *bucketNearFn) ProcessElement(ctx context.Context, _ int64, rows func(*[
 		}
 		all = all[n:]
 		idx, sim := search.Exact(pool, z, n, w, f.K)
-		for i := 0; i < n; {
-			p, first := f.Layout.owner(own[i]), i
-			for i < n && own[i] < f.Layout.start(p+1) {
-				i++
-			}
-			by.to(p).add(f.K, own, idx, sim, first, i)
+		for i, v := range own {
+			by.to(f.Layout.owner(v)).add(f.K, v, own, idx[i*f.K:], sim[i*f.K:])
 		}
 	}
 	return by.send(work, emit, (*lists).put)

@@ -29,9 +29,9 @@ func (s *state) hub(row int) bool { return s.ptr[row+1]-s.ptr[row] > hubEntries 
 
 // countFn sends how many pairs the nodes of a partition have each node in, which lead to it, to the
 // partition of that node. Counts so few that all of them together make no hub are left out.
-type countFn struct{ Layout Layout }
+type countFn struct{}
 
-func (f countFn) do(c *call, s *state) error {
+func (countFn) do(c *call, s *state) error {
 	counts := map[int64]int64{}
 	for _, x := range s.with(nearPrefix) {
 		for _, u := range x.Data.([]int64) {
@@ -43,10 +43,10 @@ func (f countFn) do(c *call, s *state) error {
 	for i := range s.n() {
 		counts[s.lo+int64(i)] += int64(s.ptr[i+1] - s.ptr[i])
 	}
-	least, by := int64(hubEntries)/(2*f.Layout.Partitions)+1, outbox[[]int64]{} // node and count by turns
+	least, by := int64(hubEntries)/(2*s.Partitions)+1, outbox[[]int64]{} // node and count by turns
 	for u, n := range counts {
 		if n >= least {
-			list := by.to(f.Layout.owner(u))
+			list := by.to(s.owner(u))
 			*list = append(*list, u, n)
 		}
 	}
@@ -138,17 +138,10 @@ func (x *pieces) of(hub int64) (lo, hi int) {
 	return lo, hi
 }
 
-// weight returns what the entry from a node to a hub weighs.
-func (x *pieces) weight(node, hub int64) float32 {
-	lo, hi := x.of(hub)
-	at, _ := slices.BinarySearch(x.node[lo:hi], node)
-	return x.a[lo+at]
-}
-
 // tellFn sends the entries of hubs to the partitions of the nodes that they come from.
-type tellFn struct{ Layout Layout }
+type tellFn struct{}
 
-func (f tellFn) do(c *call, s *state) error {
+func (tellFn) do(c *call, s *state) error {
 	a := array[float32](s.table, valuePrefix+weightOfEntry)
 	by := outbox[pieces]{}
 	for i := range s.n() {
@@ -156,7 +149,7 @@ func (f tellFn) do(c *call, s *state) error {
 			continue
 		}
 		for k := s.ptr[i]; k < s.ptr[i+1]; k++ {
-			by.to(f.Layout.owner(s.col[k])).add(s.col[k], s.lo+int64(i), a[k])
+			by.to(s.owner(s.col[k])).add(s.col[k], s.lo+int64(i), a[k])
 		}
 	}
 	return by.send(c.work, c.out, func(x *pieces, t *table) {
@@ -182,11 +175,11 @@ func (s *state) learn(sent []*table) (hubs map[int32][]int, known *pieces) {
 
 // tellReaders tells partitions that read rows of this one from which of these hubs have entries: others'
 // hubs, since each has all entries of its own.
-func (c *call) tellReaders(s *state, l Layout, hubs map[int32][]int, known *pieces) error {
+func (c *call) tellReaders(s *state, hubs map[int32][]int, known *pieces) error {
 	by := outbox[pieces]{}
 	for i, r := range s.rows {
 		for _, k := range hubs[r] {
-			if to := int64(s.to[i]); l.owner(known.hub[k]) != to {
+			if to := int64(s.to[i]); s.owner(known.hub[k]) != to {
 				by.to(to).add(known.node[k], known.hub[k], known.a[k])
 			}
 		}
@@ -266,9 +259,9 @@ const (
 // stepsFn sends the lists of entries over which two steps lead from nodes of other partitions: of each such
 // node those of its neighbours here that would be followed if it had no others, as [graph.TwoStep] follows
 // the ones of fewest entries first, up to a bound.
-type stepsFn struct{ Layout Layout }
+type stepsFn struct{}
 
-func (f stepsFn) do(c *call, s *state) error {
+func (stepsFn) do(c *call, s *state) error {
 	type step struct {
 		from         int64
 		entries, row int32
@@ -285,8 +278,8 @@ func (f stepsFn) do(c *call, s *state) error {
 		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.entries, b.entries), cmp.Compare(a.row, b.row))
 	})
 	for i := 0; i < len(all); {
-		to, end, rows, walks := f.Layout.owner(all[i].from), int64(0), []int32{}, 0
-		for end = f.Layout.start(to + 1); i < len(all) && all[i].from < end; i++ {
+		to, end, rows, walks := s.owner(all[i].from), int64(0), []int32{}, 0
+		for end = s.start(to + 1); i < len(all) && all[i].from < end; i++ {
 			if i == 0 || all[i].from != all[i-1].from {
 				walks = 0
 			}
@@ -312,10 +305,7 @@ func (f stepsFn) do(c *call, s *state) error {
 
 // roundRowsFn sends what a round of robust evidence reads of neighbours: rows, lists of entries, and those
 // of hubs. A hub's partition is not sent what the hub alone reads.
-type roundRowsFn struct {
-	Layout Layout
-	Values []string
-}
+type roundRowsFn struct{ Values []string }
 
 func (f roundRowsFn) do(c *call, s *state) error {
 	sent, err := c.sent()
@@ -327,13 +317,13 @@ func (f roundRowsFn) do(c *call, s *state) error {
 	isRead := func(to int64, r int32) bool {
 		read, hubsThere := 0, 0 // by how many nodes there
 		for _, v := range s.col[s.ptr[r]:s.ptr[r+1]] {
-			if f.Layout.owner(v) == to {
+			if s.owner(v) == to {
 				read++
 			}
 		}
 		others := false
 		for _, at := range hubs[r] {
-			if f.Layout.owner(known.hub[at]) == to {
+			if s.owner(known.hub[at]) == to {
 				hubsThere++
 			} else {
 				others = true
@@ -343,7 +333,7 @@ func (f roundRowsFn) do(c *call, s *state) error {
 		return read > hubsThere || hubsThere > 1 || others || s.hub(int(r))
 	}
 	for to, rows := range s.readers() {
-		rows = slices.DeleteFunc(slices.Clone(rows), func(r int32) bool { return !isRead(to, r) })
+		rows = slices.DeleteFunc(rows, func(r int32) bool { return !isRead(to, r) })
 		if len(rows) == 0 {
 			continue
 		}
@@ -356,13 +346,13 @@ func (f roundRowsFn) do(c *call, s *state) error {
 			return err
 		}
 	}
-	return c.tellReaders(s, f.Layout, hubs, known)
+	return c.tellReaders(s, hubs, known)
 }
 
 // hubWeightsFn gives the entries of a partition's hubs the weights that were found where they come from.
 type hubWeightsFn struct{}
 
-func (f hubWeightsFn) do(c *call, s *state) error {
+func (hubWeightsFn) do(c *call, s *state) error {
 	a := array[float32](s.table, valuePrefix+weightOfEntry)
 	return c.eachSent(func(t *table) error {
 		x := piecesOf(t)

@@ -112,12 +112,11 @@ func TestStepsOfHub(t *testing.T) {
 			}
 		}
 		ptr, col := rowsOf(lo, int(end-lo), own)
-		to, rows := sendLists(l, lo, ptr, col)
 		var err error
-		if of[p], err = newState(lo, ptr, col, to, rows).bytes(); err != nil {
+		if of[p], err = newState(l, p, ptr, col).bytes(); err != nil {
 			t.Fatal(err)
 		}
-		err = (&tellingFn[stepsFn]{Step: stepsFn{l}}).ProcessElement(ctx, p, of[p], func(q int64, b []byte) { sent[q] = append(sent[q], b) })
+		err = (&tellingFn[stepsFn]{Step: stepsFn{}}).ProcessElement(ctx, p, of[p], func(q int64, b []byte) { sent[q] = append(sent[q], b) })
 		if err != nil {
 			t.Fatal(err)
 		}

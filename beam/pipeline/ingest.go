@@ -246,7 +246,7 @@ func (f *partitionFn) ProcessElement(ctx context.Context, p int64, nodes, entrie
 		return err
 	}
 	ptr, col := rowsOf(lo, n, in)
-	to, rows := sendLists(f.Layout, lo, ptr, col)
+	s := newState(f.Layout, p, ptr, col)
 	if f.Directed {
 		var list [][2]int32
 		for i := 0; i < len(out); i += 2 {
@@ -254,9 +254,8 @@ func (f *partitionFn) ProcessElement(ctx context.Context, p int64, nodes, entrie
 				list = append(list, [2]int32{int32(q), int32(out[i+1] - lo)})
 			}
 		}
-		to, rows = splitPairs(list)
+		s.setReaders(list)
 	}
-	s := newState(lo, ptr, col, to, rows)
 	s.putTexts("names", names)
 	s.put(valuePrefix+"x", x, n, f.Width)
 	return work.send(emit, p, s.table)

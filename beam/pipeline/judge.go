@@ -53,9 +53,9 @@ func (b *builder) judge(states beam.PCollection, bySource bool) beam.PCollection
 // round weighs the graph by a function of its edges. Entries of hubs are weighed where they come from.
 func (b *builder) round(s beam.Scope, states beam.PCollection, name string) beam.PCollection {
 	states = b.layers(s, states, name, "x", weightOfEntry)
-	told := telling(s, name, tellFn{b.layout}, states)
-	states, rows := joined(s, name, roundRowsFn{b.layout, slices.Sorted(maps.Keys(b.stages[name].Results))}, states, told)
-	states, weights := joined(s, "judge", roundFn{b.layout, b.model, name}, states, rows)
+	told := telling(s, name, tellFn{}, states)
+	states, rows := joined(s, name, roundRowsFn{slices.Sorted(maps.Keys(b.stages[name].Results))}, states, told)
+	states, weights := joined(s, "judge", roundFn{b.model, name}, states, rows)
 	states, _ = joined(s, "judge", hubWeightsFn{}, states, weights)
 	return states
 }
@@ -64,11 +64,11 @@ func (b *builder) judgePairs(s beam.Scope, states beam.PCollection, f judgeFn) b
 	states = b.layers(s, states, tablesStage, "x", weightOfEntry)
 	all := slices.Sorted(maps.Keys(b.stages[tablesStage].Results))
 	f.Around, f.Near, f.Most = aroundValues(b.evidence.Pairs, "common_neighbors"), aroundValues(b.evidence.Pairs, "neighbor_kernel"), b.near
-	asked := telling(s, "judge", askFn{b.layout, true}, states)
-	states, lists := joined(s, "judge", answerFn{Layout: b.layout, Lists: true, Near: b.near}, states, asked)
-	states, asked = joined(s, "judge", aroundFn{b.layout, b.near}, states, lists)
+	asked := telling(s, "judge", askFn{Hubs: true}, states)
+	states, lists := joined(s, "judge", answerFn{Lists: true, Near: b.near}, states, asked)
+	states, asked = joined(s, "judge", aroundFn{b.near}, states, lists)
 	values := map[string][]string{askRows: all, askAround: f.Around, askNear: slices.Compact(slices.Sorted(slices.Values(slices.Concat(f.Around, f.Near))))}
-	states, rows := joined(s, "judge", answerFn{Layout: b.layout, Values: values}, states, asked)
+	states, rows := joined(s, "judge", answerFn{Values: values}, states, asked)
 	states, _ = joined(s, "judge", f, states, rows)
 	return states
 }
@@ -171,6 +171,8 @@ func joinEntries(sent []*table, prefix string) *entries {
 type around struct {
 	*graph.Structure
 	s       *state
+	own     *entries
+	x       *surroundings
 	outside []int64 // nodes of other partitions
 	before  int     // of these, those in front of the partition's own
 	a       []float32
@@ -180,9 +182,8 @@ type around struct {
 
 // around has the entries in near if an operation reads most of a node. Hubs have more than so many entries.
 func (s *state) around(x *surroundings, most int, hub int32) *around {
-	g := &around{s: s}
 	own := &entries{ptr: s.ptr, col: s.col, a: array[float32](s.table, valuePrefix+weightOfEntry)}
-	near := newEntries()
+	g, near := &around{s: s, own: own, x: x}, newEntries()
 	lists := [][]int64{x.known.node, x.known.col, x.near.node, x.near.col, x.pieces.node, x.pieces.hub, x.more}
 	for i := range s.n() {
 		if s.ptr[i+1]-s.ptr[i] <= hub {
@@ -192,11 +193,10 @@ func (s *state) around(x *surroundings, most int, hub int32) *around {
 	}
 	g.outside = s.outside(append(lists, near.col)...)
 	g.before, _ = slices.BinarySearch(g.outside, s.lo)
-	for i := range x.known.node {
-		near.addNear(x.known.node[i], x.known.col, x.known.a, x.known.ptr[i], x.known.ptr[i+1], most)
-	}
-	for i := range x.near.node {
-		near.addNear(x.near.node[i], x.near.col, x.near.a, x.near.ptr[i], x.near.ptr[i+1], most)
+	for _, e := range []*entries{x.known, x.near} {
+		for i, v := range e.node {
+			near.addNear(v, e.col, e.a, e.ptr[i], e.ptr[i+1], most)
+		}
 	}
 	rows := map[int64]int{}
 	for i, v := range near.node {
@@ -216,18 +216,10 @@ func (s *state) around(x *surroundings, most int, hub int32) *around {
 			}
 		}
 	}
-	at := 0
 	for i := range n {
 		v := g.node(i)
-		if s.own(v) {
-			add(in, &g.a, own, int(s.ptr[v-s.lo]), int(s.ptr[v-s.lo+1]))
-		} else if at < len(x.known.node) && x.known.node[at] == v {
-			add(in, &g.a, x.known, int(x.known.ptr[at]), int(x.known.ptr[at+1]))
-			at++
-		} else {
-			lo, hi := x.pieces.of(v)
-			add(in, &g.a, &entries{col: x.pieces.node, a: x.pieces.a}, lo, hi)
-		}
+		e, lo, hi := g.entriesOf(v)
+		add(in, &g.a, e, lo, hi)
 		if r, ok := rows[v]; ok {
 			add(few, &g.nearA, near, int(near.ptr[r]), int(near.ptr[r+1]))
 		}
@@ -236,6 +228,18 @@ func (s *state) around(x *surroundings, most int, hub int32) *around {
 	g.Structure = &graph.Structure{N: n, E: len(in.Col), In: in, Out: in}
 	g.near = &graph.Structure{N: n, E: len(few.Col), In: few, Out: few}
 	return g
+}
+
+// entriesOf returns the entries of a node that are known: some from lo to hi.
+func (g *around) entriesOf(v int64) (e *entries, lo, hi int) {
+	if g.s.own(v) {
+		return g.own, int(g.own.ptr[v-g.s.lo]), int(g.own.ptr[v-g.s.lo+1])
+	}
+	if at, ok := slices.BinarySearch(g.x.known.node, v); ok {
+		return g.x.known, int(g.x.known.ptr[at]), int(g.x.known.ptr[at+1])
+	}
+	lo, hi = g.x.pieces.of(v)
+	return &entries{col: g.x.pieces.node, a: g.x.pieces.a}, lo, hi
 }
 
 func newCSR(n int) *kernels.CSR {
@@ -352,10 +356,7 @@ func (f twoStepFn) do(c *call, s *state) error {
 
 // aroundFn asks for the rows of the nodes that pairs lead to, whose entries were sent, and for what is read
 // of neighbours of all of them and of the partition's own nodes.
-type aroundFn struct {
-	Layout Layout
-	Near   int
-}
+type aroundFn struct{ Near int }
 
 func (f aroundFn) do(c *call, s *state) error {
 	sent, err := c.sent()
@@ -385,7 +386,7 @@ func (f aroundFn) do(c *call, s *state) error {
 		}
 	}
 	for what, nodes := range map[string][]int64{askRows: ends, askNear: near, askAround: others} {
-		if err := c.ask(f.Layout, what, nodes); err != nil {
+		if err := c.ask(s, what, nodes); err != nil {
 			return err
 		}
 	}
@@ -426,8 +427,7 @@ type judgeFn struct {
 func (f judgeFn) do(c *call, s *state) error { return f.Model.use(c, s, f.judge) }
 
 func (f judgeFn) judge(m *model, s *state, sent []*table) (err error) {
-	known := s.kept()
-	g := s.around(known, f.Most, hubEntries)
+	g := s.around(s.kept(), f.Most, hubEntries)
 	x := g.pairs()
 	ends := s.ends()
 	for name := range m.stages[tablesStage].Results {
@@ -446,7 +446,7 @@ func (f judgeFn) judge(m *model, s *state, sent []*table) (err error) {
 		}
 	}
 	existing := array[uint8](s.table, "existing")
-	w, a := make([]float32, len(existing)), array[float32](s.table, valuePrefix+weightOfEntry)
+	w := make([]float32, len(existing))
 	var fresh, old []int // pairs that are no edges, and edges
 	for i, pair := range slices.Collect(slices.Chunk(array[int64](s.table, "pairs"), 2)) {
 		x.ends = append(x.ends, g.number(pair[0]), g.number(pair[1]))
@@ -455,14 +455,9 @@ func (f judgeFn) judge(m *model, s *state, sent []*table) (err error) {
 			continue
 		}
 		old = append(old, i)
-		switch at, sent := slices.BinarySearch(known.known.node, pair[0]); {
-		case s.own(pair[0]):
-			w[i] = a[entryOf(s.ptr, s.col, int(pair[0]-s.lo), pair[1])]
-		case sent:
-			w[i] = known.known.a[entryOf(known.known.ptr, known.known.col, at, pair[1])]
-		default:
-			w[i] = known.pieces.weight(pair[1], pair[0])
-		}
+		e, lo, hi := g.entriesOf(pair[0])
+		at, _ := slices.BinarySearch(e.col[lo:hi], pair[1])
+		w[i] = e.a[lo+at]
 	}
 	x.of["w"] = w
 	for _, known := range s.with(knownPrefix) {
@@ -515,9 +510,8 @@ func (f judgeFn) judge(m *model, s *state, sent []*table) (err error) {
 // roundFn weighs the entries of a partition by a function of pairs, and those that lead from its nodes to
 // hubs, whose partitions are sent the weights.
 type roundFn struct {
-	Layout Layout
-	Model  ModelFile
-	Round  string
+	Model ModelFile
+	Round string
 }
 
 func (f roundFn) do(c *call, s *state) error {
@@ -570,7 +564,7 @@ func (f roundFn) weigh(m *model, s *state, sent []*table, of outbox[pieces]) (er
 		return err
 	}
 	for i, hub := range own.hub {
-		of.to(f.Layout.owner(hub)).add(own.node[i], hub, weight[i])
+		of.to(s.owner(hub)).add(own.node[i], hub, weight[i])
 	}
 	for i, k := range entry {
 		a[k] = weight[len(own.hub)+i]

@@ -54,7 +54,7 @@ type levelFn struct {
 
 func (f levelFn) do(c *call, s *state) error {
 	return f.Model.use(c, s, func(m *model, s *state, sent []*table) error {
-		return s.compute(m, f.Stage, f.Part, slices.Clone(f.Hold), sent)
+		return s.compute(m, f.Stage, f.Part, f.Hold, sent)
 	})
 }
 

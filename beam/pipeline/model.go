@@ -90,10 +90,10 @@ type ModelFile struct {
 const modelName = "model.safetensors" + unfinished
 
 // opened are the models that this process has opened.
-var opened struct {
+var opened = struct {
 	sync.Mutex
 	open map[ModelFile]*model
-}
+}{open: map[ModelFile]*model{}}
 
 // use has the model compute on a partition and what was sent to it, one at a time. Others may use the
 // model before the partition is emitted: who reads it next may do so at once.
@@ -127,9 +127,6 @@ func (f ModelFile) open(ctx context.Context) (*model, error) {
 	}
 	m, err := parseModel(b)
 	if err == nil {
-		if opened.open == nil {
-			opened.open = map[ModelFile]*model{}
-		}
 		opened.open[f] = m
 	}
 	return m, err

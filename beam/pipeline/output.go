@@ -103,7 +103,7 @@ type writeFn struct{ Output output }
 
 func (f writeFn) do(c *call, s *state) (err error) {
 	o := &f.Output
-	shard := Shard{File: fmt.Sprintf("%s-%05d-of-%05d.parquet", o.Kind, c.partition, o.Layout.Partitions), Rows: s.n(), Entries: int64(len(s.col))}
+	shard := Shard{File: fmt.Sprintf("%s-%05d-of-%05d.parquet", o.Kind, s.partition, o.Layout.Partitions), Rows: s.n(), Entries: int64(len(s.col))}
 	var write func(path string) error
 	switch o.Kind {
 	case kindPredictions:

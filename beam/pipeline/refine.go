@@ -51,29 +51,29 @@ func (b *builder) refine(states beam.PCollection) beam.PCollection {
 			states = b.searchBuckets(s, states, value)
 			continue
 		}
-		first, second := telling(s, "search", rowsFn{b.layout, value, true}, states), telling(s, "search", rowsFn{b.layout, value, false}, states)
+		first, second := telling(s, "search", rowsFn{value, true}, states), telling(s, "search", rowsFn{value, false}, states)
 		near := beam.ParDo(s, &nearFn{b.layout, r.K}, beam.CoGroupByKey(s, first, second))
-		states, _ = joined(s, "search", nearestFn{b.layout, value, r.K}, states, near)
+		states, _ = joined(s, "search", nearestFn{value, r.K}, states, near)
 		b.out.Searches = append(b.out.Searches, Search{Rows: value, By: SearchExact})
 	}
 	if r.TwoStep > 0 {
-		lists := telling(s, "two steps", stepsFn{b.layout}, states)
+		lists := telling(s, "two steps", stepsFn{}, states)
 		states, _ = joined(s, "two steps", twoStepFn{int(min(int64(r.TwoStep), b.layout.Nodes))}, states, lists)
 	}
 	states = b.pairs(s, states, hold)
 	if b.evidence != nil {
 		return b.judge(states, b.out.Kind == kindRefined)
 	}
-	asked := telling(s, "judge", askFn{Layout: b.layout}, states)
-	states, rows := joined(s, "judge", answerFn{Layout: b.layout, Values: map[string][]string{askEnds: {embeddingValue}}}, states, asked)
+	asked := telling(s, "judge", askFn{}, states)
+	states, rows := joined(s, "judge", answerFn{Values: map[string][]string{askEnds: {embeddingValue}}}, states, asked)
 	states, _ = joined(s, "judge", scoreFn{b.model}, states, rows)
 	return states
 }
 
 // pairs makes pairs of edges and of nodes that were found near each other, and keeps these values.
 func (b *builder) pairs(s beam.Scope, states beam.PCollection, hold []string) beam.PCollection {
-	hubs := beam.ParDo(s, &hubsFn{}, beam.GroupByKey(s, telling(s, "candidates", countFn{b.layout}, states)))
-	states, pairs := beam.ParDo2(s, &proposeFn{b.layout, b.directed, hold}, states, beam.SideInput{Input: hubs})
+	hubs := beam.ParDo(s, &hubsFn{}, beam.GroupByKey(s, telling(s, "candidates", countFn{}, states)))
+	states, pairs := beam.ParDo2(s, &proposeFn{b.directed, hold}, states, beam.SideInput{Input: hubs})
 	states, _ = joined(s, "candidates", candidatesFn{b.d.Refinement.Mutual}, states, pairs)
 	return states
 }
@@ -89,9 +89,8 @@ func similarities(r *onnx.Refinement) []string {
 // rowsFn sends the rows of a partition, of a value by which nodes are compared, to the comparisons
 // with every other one, as the first of two partitions, which includes itself, or as the second.
 type rowsFn struct {
-	Layout Layout
-	Value  string
-	First  bool
+	Value string
+	First bool
 }
 
 func (f rowsFn) do(c *call, s *state) error {
@@ -106,12 +105,12 @@ func (f rowsFn) do(c *call, s *state) error {
 	if err != nil {
 		return err
 	}
-	p := c.partition
-	for q := range f.Layout.Partitions {
+	p := s.partition
+	for q := range s.Partitions {
 		if f.First && q >= p {
-			c.emit(c.out, p*f.Layout.Partitions+q, b)
+			c.emit(c.out, p*s.Partitions+q, b)
 		} else if !f.First && q < p {
-			c.emit(c.out, q*f.Layout.Partitions+p, b)
+			c.emit(c.out, q*s.Partitions+p, b)
 		}
 	}
 	return nil
@@ -124,19 +123,17 @@ type nearFn struct {
 	K      int
 }
 
-func (f *nearFn) ProcessElement(ctx context.Context, key int64, first, second func(*[]byte) bool, emit func(int64, []byte)) error {
+func (f *nearFn) ProcessElement(ctx context.Context, _ int64, first, second func(*[]byte) bool, emit func(int64, []byte)) error {
 	work := begin(ctx, "search")
 	defer work.end()
 	var nodes []int64
 	var rows []float32
-	ends := []int{0}
 	add := func(t *table) error {
 		x := t.find("rows")
 		for i := range x.Shape[0] {
 			nodes = append(nodes, array[int64](t, "first")[0]+int64(i))
 		}
 		rows = append(rows, x.Data.([]float32)...)
-		ends = append(ends, len(nodes))
 		return nil
 	}
 	for _, tables := range []func(*[]byte) bool{first, second} {
@@ -149,8 +146,8 @@ func (f *nearFn) ProcessElement(ctx context.Context, key int64, first, second fu
 	defer pool.Close()
 	idx, sim := graph.KNN(pool, rows, n, len(rows)/n, f.K)
 	by := outbox[lists]{}
-	for i, p := range []int64{key / f.Layout.Partitions, key % f.Layout.Partitions}[:len(ends)-1] {
-		by.to(p).add(f.K, nodes, idx, sim, ends[i], ends[i+1])
+	for i, v := range nodes {
+		by.to(f.Layout.owner(v)).add(f.K, v, nodes, idx[i*f.K:], sim[i*f.K:])
 	}
 	return by.send(work, emit, (*lists).put)
 }
@@ -161,11 +158,11 @@ type lists struct {
 	similarity []float32
 }
 
-// add adds those of the rows lo to hi, given the nodes that rows are of and the lists of all rows.
-func (l *lists) add(k int, nodes []int64, idx []int32, sim []float32, lo, hi int) {
-	l.node = append(l.node, nodes[lo:hi]...)
-	l.similarity = append(l.similarity, sim[lo*k:hi*k]...)
-	for _, v := range idx[lo*k : hi*k] {
+// add adds those of a node, whose numbers begin idx, given the nodes that they are of.
+func (l *lists) add(k int, node int64, nodes []int64, idx []int32, sim []float32) {
+	l.node = append(l.node, node)
+	l.similarity = append(l.similarity, sim[:k]...)
+	for _, v := range idx[:k] {
 		if v < 0 {
 			l.near = append(l.near, -1)
 		} else {
@@ -183,9 +180,8 @@ func (l *lists) put(t *table) {
 // nearestFn joins the lists of a partition's nodes, of those that a value finds near. Those of the
 // nodes that recall is measured on are sent beside.
 type nearestFn struct {
-	Layout Layout
-	Value  string
-	K      int
+	Value string
+	K     int
 }
 
 func (f nearestFn) do(c *call, s *state) error {
@@ -217,7 +213,7 @@ func (f nearestFn) do(c *call, s *state) error {
 	}
 	s.put(nearPrefix+f.Value, near, s.n(), f.K)
 	t := newTable()
-	nodes := f.Layout.drawn(queriesOfSample, recallQueries, c.partition)
+	nodes := s.drawn(queriesOfSample, recallQueries, s.partition)
 	t.put("query", nodes, len(nodes))
 	some := []float32{}
 	for _, v := range nodes {
@@ -240,7 +236,6 @@ const (
 // proposeFn sends the pairs of near nodes, and edges, to their homes: the partitions of their lower nodes,
 // or of the upper ones where the lower ones alone are in too many. It keeps the values in Hold.
 type proposeFn struct {
-	Layout   Layout
 	Directed bool
 	Hold     []string
 }
@@ -269,7 +264,7 @@ func (f *proposeFn) ProcessElement(ctx context.Context, p int64, b []byte, side 
 	}
 	by := outbox[[]int64]{} // lower node, upper node and why, by turns
 	propose := func(u, v, why int64) {
-		list := by.to(f.Layout.owner(end(u, v)))
+		list := by.to(s.owner(end(u, v)))
 		*list = append(*list, u, v, why)
 	}
 	for _, x := range s.with(nearPrefix) {
@@ -345,13 +340,13 @@ const (
 )
 
 // ask asks partitions about nodes of theirs, which ascend.
-func (c *call) ask(l Layout, what string, nodes []int64) error {
+func (c *call) ask(s *state, what string, nodes []int64) error {
 	for len(nodes) > 0 {
-		q := l.owner(nodes[0])
-		n, _ := slices.BinarySearch(nodes, l.start(q+1))
+		q := s.owner(nodes[0])
+		n, _ := slices.BinarySearch(nodes, s.start(q+1))
 		t := newTable()
 		t.Metadata["what"] = what
-		t.put("from", []int64{c.partition}, 1)
+		t.put("from", []int64{s.partition}, 1)
 		t.put("node", nodes[:n], n)
 		if err := c.tell(q, t); err != nil {
 			return err
@@ -362,24 +357,20 @@ func (c *call) ask(l Layout, what string, nodes []int64) error {
 }
 
 // askFn asks other partitions about the nodes that pairs lead to, and tells them of hubs.
-type askFn struct {
-	Layout Layout
-	Hubs   bool
-}
+type askFn struct{ Hubs bool }
 
 func (f askFn) do(c *call, s *state) error {
 	if f.Hubs {
-		if err := (tellFn{f.Layout}).do(c, s); err != nil {
+		if err := (tellFn{}).do(c, s); err != nil {
 			return err
 		}
 	}
-	return c.ask(f.Layout, askEnds, s.ends())
+	return c.ask(s, askEnds, s.ends())
 }
 
 // answerFn sends the rows of values, by what was asked, and lists of entries, of hubs those that partitions
 // read which know where they come from.
 type answerFn struct {
-	Layout Layout
 	Values map[string][]string
 	Lists  bool
 	Near   int // entries of a hub that are read however many it has
@@ -414,7 +405,7 @@ func (f answerFn) do(c *call, s *state) error {
 		return err
 	}
 	hubs, known := s.learn(told)
-	return c.tellReaders(s, f.Layout, hubs, known)
+	return c.tellReaders(s, hubs, known)
 }
 
 // keepNames keeps the names of the nodes that pairs lead to.
@@ -510,16 +501,13 @@ func modeOf(r *onnx.Refinement) string {
 
 // rewire gives partitions the edges of the refined graph, and their weights as w.
 func (b *builder) rewire(states beam.PCollection, r onnx.Refinement) beam.PCollection {
-	states, entries := alone(b.scope, "rewire", refinedEntriesFn{b.layout, r}, states)
-	states, _ = joined(b.scope, "rewire", rewireFn{b.layout}, states, entries)
+	states, entries := alone(b.scope, "rewire", refinedEntriesFn{r}, states)
+	states, _ = joined(b.scope, "rewire", rewireFn{}, states, entries)
 	return states
 }
 
 // refinedEntriesFn sends the edges of the refined graph to the partitions of both their ends.
-type refinedEntriesFn struct {
-	Layout     Layout
-	Refinement onnx.Refinement
-}
+type refinedEntriesFn struct{ Refinement onnx.Refinement }
 
 func (f refinedEntriesFn) do(c *call, s *state) error {
 	r := &graph.Refined{Probability: array[float32](s.table, "probability"), Mode: modeOf(&f.Refinement), Threshold: f.Refinement.Threshold}
@@ -535,7 +523,7 @@ func (f refinedEntriesFn) do(c *call, s *state) error {
 		}
 		for k := range 2 {
 			target, source := ends[2*i+k], ends[2*i+1-k]
-			x := by.to(f.Layout.owner(target))
+			x := by.to(s.owner(target))
 			x.ends, x.weights = append(x.ends, target, source), append(x.weights, weights[i])
 		}
 	}
@@ -548,9 +536,9 @@ func (f refinedEntriesFn) do(c *call, s *state) error {
 }
 
 // rewireFn gives a partition the entries of the refined graph, and their weights.
-type rewireFn struct{ Layout Layout }
+type rewireFn struct{}
 
-func (f rewireFn) do(c *call, s *state) error {
+func (rewireFn) do(c *call, s *state) error {
 	var ends []int64 // target and source by turns
 	var weights []float32
 	if err := c.eachSent(func(t *table) error {
@@ -565,8 +553,7 @@ func (f rewireFn) do(c *call, s *state) error {
 	for i, x := range weights {
 		w[entryOf(ptr, col, int(ends[2*i]-s.lo), ends[2*i+1])] = x
 	}
-	to, rows := sendLists(f.Layout, s.lo, ptr, col)
-	s.setEntries(ptr, col, to, rows)
+	s.setEntries(ptr, col)
 	s.put(valuePrefix+"w", w, len(w))
 	return nil
 }

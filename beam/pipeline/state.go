@@ -1,10 +1,9 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
-	"iter"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/internal/safetensors"
@@ -44,28 +43,48 @@ func (l Layout) owner(v int64) int64 {
 //	value.*  float32     values with a row for each node or entry
 type state struct {
 	*table
-	lo       int64 // first node
-	ptr      []int32
-	col      []int64
-	to, rows []int32
+	Layout
+	partition int64
+	lo        int64 // first node
+	ptr       []int32
+	col       []int64
+	to, rows  []int32
 }
 
 const valuePrefix = "value."
 
-func newState(lo int64, ptr []int32, col []int64, to, rows []int32) *state {
-	s := &state{newTable(), lo, ptr, col, to, rows}
-	s.Metadata["lo"] = strconv.FormatInt(lo, 10)
-	s.setEntries(ptr, col, to, rows)
+func newState(l Layout, partition int64, ptr []int32, col []int64) *state {
+	s := &state{table: newTable(), Layout: l, partition: partition, lo: l.start(partition)}
+	s.Metadata["partition"] = fmt.Sprint(partition, l.Nodes, l.Partitions)
+	s.setEntries(ptr, col)
 	return s
 }
 
-// setEntries gives the nodes other entries.
-func (s *state) setEntries(ptr []int32, col []int64, to, rows []int32) {
-	s.ptr, s.col, s.to, s.rows = ptr, col, to, rows
+// setEntries gives the nodes other entries. Who reads rows of them is as if all entries went both ways.
+func (s *state) setEntries(ptr []int32, col []int64) {
+	s.ptr, s.col = ptr, col
 	s.put("ptr", ptr, len(ptr))
 	s.put("col", col, len(col))
-	s.put("send.to", to, len(to))
-	s.put("send.row", rows, len(rows))
+	var list [][2]int32
+	for i := range s.n() {
+		for _, u := range col[ptr[i]:ptr[i+1]] {
+			if p := s.owner(u); p != s.partition {
+				list = append(list, [2]int32{int32(p), int32(i)})
+			}
+		}
+	}
+	s.setReaders(list)
+}
+
+// setReaders enters the rows that other partitions read, given as pairs of partition and row.
+func (s *state) setReaders(list [][2]int32) {
+	slices.SortFunc(list, func(a, b [2]int32) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
+	s.to, s.rows = []int32{}, []int32{}
+	for _, x := range slices.Compact(list) {
+		s.to, s.rows = append(s.to, x[0]), append(s.rows, x[1])
+	}
+	s.put("send.to", s.to, len(s.to))
+	s.put("send.row", s.rows, len(s.rows))
 }
 
 func parseState(b []byte) (*state, error) {
@@ -73,11 +92,11 @@ func parseState(b []byte) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	lo, err := strconv.ParseInt(t.Metadata["lo"], 10, 64)
-	s := &state{t, lo, array[int32](t, "ptr"), array[int64](t, "col"), array[int32](t, "send.to"), array[int32](t, "send.row")}
-	if err != nil || len(s.ptr) == 0 {
+	s := &state{table: t, ptr: array[int32](t, "ptr"), col: array[int64](t, "col"), to: array[int32](t, "send.to"), rows: array[int32](t, "send.row")}
+	if _, err := fmt.Sscan(t.Metadata["partition"], &s.partition, &s.Nodes, &s.Partitions); err != nil || s.Partitions <= 0 || len(s.ptr) == 0 {
 		return nil, fmt.Errorf("an element of the pipeline is no partition")
 	}
+	s.lo = s.start(s.partition)
 	return s, nil
 }
 
@@ -85,50 +104,13 @@ func (s *state) n() int { return len(s.ptr) - 1 }
 
 func (s *state) own(v int64) bool { return v >= s.lo && v < s.lo+int64(s.n()) }
 
-// sendLists returns the rows of entries that other partitions read, if entries go both ways.
-func sendLists(l Layout, lo int64, ptr []int32, col []int64) (to, rows []int32) {
-	var list [][2]int32
-	self := l.owner(lo)
-	for i := range len(ptr) - 1 {
-		for _, u := range col[ptr[i]:ptr[i+1]] {
-			if p := l.owner(u); p != self {
-				list = append(list, [2]int32{int32(p), int32(i)})
-			}
-		}
-	}
-	return splitPairs(list)
-}
-
-// splitPairs sorts pairs, each once, and returns their first and their second parts.
-func splitPairs(list [][2]int32) (first, second []int32) {
-	slices.SortFunc(list, func(a, b [2]int32) int {
-		if a[0] != b[0] {
-			return int(a[0]) - int(b[0])
-		}
-		return int(a[1]) - int(b[1])
-	})
-	list = slices.Compact(list)
-	first, second = make([]int32, len(list)), make([]int32, len(list))
-	for i, p := range list {
-		first[i], second[i] = p[0], p[1]
-	}
-	return first, second
-}
-
 // readers are the partitions that read rows of this one, with these.
-func (s *state) readers() iter.Seq2[int64, []int32] {
-	return func(yield func(to int64, rows []int32) bool) {
-		for lo := 0; lo < len(s.to); {
-			hi := lo
-			for hi < len(s.to) && s.to[hi] == s.to[lo] {
-				hi++
-			}
-			if !yield(int64(s.to[lo]), s.rows[lo:hi]) {
-				return
-			}
-			lo = hi
-		}
+func (s *state) readers() map[int64][]int32 {
+	by := map[int64][]int32{}
+	for i, to := range s.to {
+		by[int64(to)] = append(by[int64(to)], s.rows[i])
 	}
+	return by
 }
 
 // some makes a table of some rows of these values, which others read.
@@ -276,20 +258,16 @@ func (s *state) compute(m *model, stage string, at int, hold []string, sent []*t
 	if err != nil {
 		return err
 	}
-	keep := append(hold, st.keep(at)...)
+	keep := st.keep(at)
 	if at == len(st.Parts)-1 { // results get their names
+		keep = nil
 		for result, name := range st.Results {
 			x := *s.find(valuePrefix + name)
 			s.put(valuePrefix+result, x.Data, x.Shape...)
 			keep = append(keep, result)
 		}
-		for _, name := range st.Results {
-			if _, ok := st.Results[name]; !ok {
-				keep = slices.DeleteFunc(keep, func(s string) bool { return s == name })
-			}
-		}
 	}
-	s.keep(keep)
+	s.keep(append(keep, hold...))
 	return nil
 }
 

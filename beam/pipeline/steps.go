@@ -17,9 +17,8 @@ type step interface {
 // call is a step's call with a partition.
 type call struct {
 	*work
-	partition int64
-	tables    func(*[]byte) bool  // that were sent to the partition; nil where nothing is
-	out       func(int64, []byte) // to others
+	tables func(*[]byte) bool  // that were sent to the partition; nil where nothing is
+	out    func(int64, []byte) // to others
 }
 
 // eachSent calls f with the tables that were sent to the partition.
@@ -44,15 +43,9 @@ type (
 		Step  F
 	}
 	// joinedFn gives it a partition and what was sent to this.
-	joinedFn[F step] struct {
-		Stage string
-		Step  F
-	}
+	joinedFn[F step] aloneFn[F]
 	// tellingFn has it send tables, and leaves the partition as it is.
-	tellingFn[F step] struct {
-		Stage string
-		Step  F
-	}
+	tellingFn[F step] aloneFn[F]
 )
 
 // alone does a step with each partition by itself.
@@ -87,7 +80,7 @@ func (f *aloneFn[F]) ProcessElement(ctx context.Context, p int64, b []byte, stat
 	defer work.end()
 	s, err := parseState(b)
 	if err == nil {
-		err = f.Step.do(&call{work, p, nil, tables}, s)
+		err = f.Step.do(&call{work, nil, tables}, s)
 	}
 	if err != nil {
 		return err
@@ -100,7 +93,7 @@ func (f *joinedFn[F]) ProcessElement(ctx context.Context, p int64, states, sent 
 	defer work.end()
 	s, err := onlyState(work.reads(states))
 	if err == nil {
-		err = f.Step.do(&call{work, p, sent, tables}, s)
+		err = f.Step.do(&call{work, sent, tables}, s)
 	}
 	if err != nil {
 		return err
@@ -108,12 +101,12 @@ func (f *joinedFn[F]) ProcessElement(ctx context.Context, p int64, states, sent 
 	return work.send(after, p, s.table)
 }
 
-func (f *tellingFn[F]) ProcessElement(ctx context.Context, p int64, b []byte, tables func(int64, []byte)) error {
+func (f *tellingFn[F]) ProcessElement(ctx context.Context, _ int64, b []byte, tables func(int64, []byte)) error {
 	work := begin(ctx, f.Stage)
 	defer work.end()
 	s, err := parseState(b)
 	if err == nil {
-		err = f.Step.do(&call{work, p, nil, tables}, s)
+		err = f.Step.do(&call{work, nil, tables}, s)
 	}
 	return err
 }
