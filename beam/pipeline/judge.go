@@ -171,10 +171,10 @@ func joinEntries(sent []*table, prefix string) *entries {
 type around struct {
 	*graph.Structure
 	s       *state
-	own     *entries
-	x       *surroundings
-	outside []int64 // nodes of other partitions
-	before  int     // of these, those in front of the partition's own
+	own     *entries      // of the partition's nodes
+	x       *surroundings // what is known of others
+	outside []int64       // nodes of other partitions
+	before  int           // of these, those in front of the partition's own
 	a       []float32
 	near    *graph.Structure // the entries that neighbor_kernel reads, if any
 	nearA   []float32
