@@ -16,7 +16,7 @@ import (
 )
 
 func init() {
-	register.DoFn4x1[context.Context, int64, []byte, func(int64, []byte), error](&sampleFn{})
+	registerTelling[sampleFn]()
 	register.DoFn4x1[context.Context, int64, func(*[]byte) bool, func([]byte), error](&indexFn{})
 	register.DoFn6x1[context.Context, int64, []byte, func(*[]byte) bool, func(int64, []byte), func(int64, []byte), error](&bucketsFn{})
 	register.DoFn4x1[context.Context, int64, func(*[]byte) bool, func(int64, []byte), error](&bucketNearFn{})
@@ -94,10 +94,10 @@ func (o *Options) buckets(nodes int64) (buckets, error) {
 func (b *builder) searchBuckets(s beam.Scope, states beam.PCollection, value string) beam.PCollection {
 	s = s.Scope("buckets")
 	k := b.d.Refinement.K
-	index := beam.ParDo(s, &indexFn{b.layout, b.buckets, k}, beam.GroupByKey(s, beam.ParDo(s, &sampleFn{b.layout, b.buckets, value}, states)))
-	rows, truth := beam.ParDo2(s, &bucketsFn{b.layout, value, k}, states, beam.SideInput{Input: index})
+	index := beam.ParDo(s, &indexFn{b.layout, b.buckets, k}, beam.GroupByKey(s, telling(s, "search", sampleFn{b.buckets, value}, states)))
+	rows, truth := beam.ParDo2(s, &bucketsFn{value, k}, states, beam.SideInput{Input: index})
 	near := beam.ParDo(s, &bucketNearFn{b.layout, k}, beam.GroupByKey(s, rows))
-	states, found := beam.ParDo2(s, &nearestFn{b.layout, value, k}, beam.CoGroupByKey(s, states, near))
+	states, found := joined(s, "search", nearestFn{value, k}, states, near)
 	b.reports = append(b.reports, beam.ParDo(s, &recallFn{value}, beam.CoGroupByKey(s, truth, found)))
 	return states
 }
@@ -119,27 +119,19 @@ func (l Layout) drawn(name string, count, p int64) (nodes []int64) {
 
 // sampleFn sends the rows that an index is made of, and those that its recall is measured on.
 type sampleFn struct {
-	Layout  Layout
 	Buckets buckets
 	Value   string
 }
 
-func (f *sampleFn) ProcessElement(ctx context.Context, p int64, b []byte, emit func(int64, []byte)) error {
-	work := begin(ctx, "search")
-	defer work.end()
-	emit = work.sends(emit)
-	s, err := parseState(b)
-	if err != nil {
-		return err
-	}
+func (f sampleFn) do(c *call, s *state) error {
 	rows, err := s.finite(f.Value)
 	if err != nil {
 		return err
 	}
 	w, t := len(rows)/s.n(), newTable()
-	count := (int64(f.Buckets.sampled())*f.Layout.Nodes + int64(f.Buckets.Size) - 1) / int64(f.Buckets.Size)
+	count := (int64(f.Buckets.sampled())*s.Nodes + int64(f.Buckets.Size) - 1) / int64(f.Buckets.Size)
 	for name, count := range map[string]int64{rowsOfSample: max(count, min(mostSampled, sampleOfBucket*count)), queriesOfSample: recallQueries} {
-		nodes := f.Layout.drawn(name, count, p)
+		nodes := s.drawn(name, count, s.partition)
 		some := make([]float32, 0, len(nodes)*w)
 		for _, v := range nodes {
 			some = append(some, rows[int(v-s.lo)*w:int(v-s.lo+1)*w]...)
@@ -147,7 +139,7 @@ func (f *sampleFn) ProcessElement(ctx context.Context, p int64, b []byte, emit f
 		t.put(name+".node", nodes, len(nodes))
 		t.put(name, some, len(nodes), w)
 	}
-	return send(emit, 0, t)
+	return c.tell(0, t)
 }
 
 // joinRows joins rows of nodes that were sent, by node.
@@ -185,9 +177,8 @@ type indexFn struct {
 func (f *indexFn) ProcessElement(ctx context.Context, _ int64, samples func(*[]byte) bool, emit func([]byte)) error {
 	work := begin(ctx, "search")
 	defer work.end()
-	samples = work.reads(samples)
 	var sent []*table
-	if err := each(samples, func(t *table) error { sent = append(sent, t); return nil }); err != nil {
+	if err := work.each(samples, func(t *table) error { sent = append(sent, t); return nil }); err != nil {
 		return err
 	}
 	pool := kernels.NewPool(0)
@@ -229,9 +220,9 @@ type index struct {
 	rows    []float32 // of these
 }
 
-func parseIndex(side func(*[]byte) bool) (*index, error) {
+func (w *work) index(side func(*[]byte) bool) (*index, error) {
 	x := &index{}
-	err := each(side, func(t *table) error {
+	err := w.each(side, func(t *table) error {
 		x.Centroids, x.Width = array[float32](t, "centroids"), t.find("centroids").Shape[1]
 		x.First, x.Copies = array[int32](t, "first"), int(array[int32](t, "copies")[0])
 		x.queries, x.rows = array[int64](t, "query"), array[float32](t, "query.rows")
@@ -246,20 +237,18 @@ func parseIndex(side func(*[]byte) bool) (*index, error) {
 // bucketsFn sends the rows of a partition to the buckets that they are in, some of which an element
 // has, and the similarities of its nodes that are nearest to the queries.
 type bucketsFn struct {
-	Layout Layout
-	Value  string
-	K      int
+	Value string
+	K     int
 }
 
 func (f *bucketsFn) ProcessElement(ctx context.Context, p int64, b []byte, side func(*[]byte) bool, emit, truth func(int64, []byte)) error {
 	work := begin(ctx, "search")
 	defer work.end()
-	side, emit, truth = work.reads(side), work.sends(emit), work.sends(truth)
 	s, err := parseState(b)
 	if err != nil {
 		return err
 	}
-	x, err := parseIndex(side)
+	x, err := work.index(side)
 	if err != nil {
 		return err
 	}
@@ -273,25 +262,21 @@ func (f *bucketsFn) ProcessElement(ctx context.Context, p int64, b []byte, side 
 	of := x.Of(pool, rows, s.n(), func(row, bucket, of int) int {
 		return draw.At(uint64(bucket)).Intn(uint64(s.lo)+uint64(row), of)
 	})
-	groups := Layout{Nodes: int64(x.Len()), Partitions: min(f.Layout.Partitions, int64(x.Len()))}
+	groups := Layout{Nodes: int64(x.Len()), Partitions: min(s.Partitions, int64(x.Len()))}
 	type rowsOf struct {
 		bucket []int32 // by turns with rows
 		rows   []int
 	}
-	by := map[int64]*rowsOf{}
+	by := outbox[rowsOf]{}
 	for i, bucket := range of {
 		if bucket < 0 {
 			continue
 		}
-		g := groups.owner(int64(bucket))
-		if by[g] == nil {
-			by[g] = &rowsOf{}
-		}
-		by[g].bucket, by[g].rows = append(by[g].bucket, bucket), append(by[g].rows, i/x.Copies)
+		g := by.to(groups.owner(int64(bucket)))
+		g.bucket, g.rows = append(g.bucket, bucket), append(g.rows, i/x.Copies)
 	}
 	w := x.Width
-	for g, of := range by {
-		t := newTable()
+	if err := by.send(work, emit, func(of *rowsOf, t *table) {
 		var nodes, in []int64
 		var some []float32
 		for i, r := range of.rows {
@@ -305,9 +290,8 @@ func (f *bucketsFn) ProcessElement(ctx context.Context, p int64, b []byte, side 
 		t.put(rowsOfSample, some, len(nodes), w)
 		t.put("bucket", of.bucket, len(of.bucket))
 		t.put("in", in, len(in))
-		if err := send(emit, g, t); err != nil {
-			return err
-		}
+	}); err != nil {
+		return err
 	}
 	self := make([]int32, len(x.queries))
 	for i, v := range x.queries {
@@ -325,7 +309,7 @@ func (f *bucketsFn) ProcessElement(ctx context.Context, p int64, b []byte, side 
 	t.put("index", []int32{int32(x.Copies), int32(x.Len()), full}, 3)
 	t.put("query", x.queries, len(x.queries))
 	t.put("similarity", graph.NearestTo(pool, x.rows, self, rows, s.n(), w, f.K), len(x.queries), f.K)
-	return send(truth, 0, t)
+	return work.send(truth, 0, t)
 }
 
 // bucketNearFn finds the nearest neighbours of the rows of some buckets, each among its own, and sends
@@ -338,14 +322,13 @@ type bucketNearFn struct {
 func (f *bucketNearFn) ProcessElement(ctx context.Context, _ int64, rows func(*[]byte) bool, emit func(int64, []byte)) error {
 	work := begin(ctx, "search")
 	defer work.end()
-	rows, emit = work.reads(rows), work.sends(emit)
 	type member struct {
 		bucket int32
 		node   int64
 	}
 	var sent []*table
 	var all []member
-	if err := each(rows, func(t *table) error {
+	if err := work.each(rows, func(t *table) error {
 		sent = append(sent, t)
 		in := array[int64](t, "in")
 		for i, bucket := range array[int32](t, "bucket") {
@@ -360,7 +343,7 @@ func (f *bucketNearFn) ProcessElement(ctx context.Context, _ int64, rows func(*[
 	pool := kernels.NewPool(0)
 	defer pool.Close()
 	var search graph.Neighbors
-	by := map[int64]*lists{}
+	by := outbox[lists]{}
 	for len(all) > 0 {
 		n := 1
 		for n < len(all) && all[n].bucket == all[0].bucket {
@@ -373,23 +356,11 @@ func (f *bucketNearFn) ProcessElement(ctx context.Context, _ int64, rows func(*[
 		}
 		all = all[n:]
 		idx, sim := search.Exact(pool, z, n, w, f.K)
-		for i := 0; i < n; {
-			p, first := f.Layout.owner(own[i]), i
-			for i < n && own[i] < f.Layout.start(p+1) {
-				i++
-			}
-			if by[p] == nil {
-				by[p] = &lists{k: f.K}
-			}
-			by[p].add(own, idx, sim, first, i)
+		for i, v := range own {
+			by.to(f.Layout.owner(v)).add(f.K, v, own, idx[i*f.K:], sim[i*f.K:])
 		}
 	}
-	for p, l := range by {
-		if err := send(emit, p, l.table()); err != nil {
-			return err
-		}
-	}
-	return nil
+	return by.send(work, emit, (*lists).put)
 }
 
 // recallFn measures how many of the true near nodes of the queries were found.
@@ -398,11 +369,10 @@ type recallFn struct{ Value string }
 func (f *recallFn) ProcessElement(ctx context.Context, _ int64, truth, found func(*[]byte) bool, emit func(int64, []byte)) error {
 	work := begin(ctx, "search")
 	defer work.end()
-	truth, found, emit = work.reads(truth), work.reads(found), work.sends(emit)
 	r := Search{Rows: f.Value, By: SearchBuckets}
 	join := func(sent func(*[]byte) bool) (map[int64][]float32, error) {
 		of := map[int64][]float32{}
-		err := each(sent, func(t *table) error {
+		err := work.each(sent, func(t *table) error {
 			if x := array[int32](t, "index"); x != nil {
 				r.Copies, r.Buckets, r.Full = int(x[0]), int(x[1]), int(x[2])
 			}
@@ -432,5 +402,5 @@ func (f *recallFn) ProcessElement(ctx context.Context, _ int64, truth, found fun
 		hits, all = hits+h, all+a
 	}
 	r.Recall = float64(hits) / float64(max(all, 1))
-	return report{Search: &r}.emit(emit)
+	return report{Search: &r}.send(work, emit)
 }

@@ -74,12 +74,7 @@ func readFile(ctx context.Context, path string) ([]byte, error) {
 		return nil, err
 	}
 	defer fs.Close()
-	r, err := fs.OpenRead(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	b, err := io.ReadAll(r)
-	return b, errors.Join(err, r.Close())
+	return filesystem.Read(ctx, fs, path)
 }
 
 type parquetFile struct {

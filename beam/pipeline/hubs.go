@@ -12,12 +12,12 @@ import (
 )
 
 func init() {
-	register.DoFn4x1[context.Context, int64, []byte, func(int64, []byte), error](&countFn{})
+	registerTelling[countFn]()
 	register.DoFn4x1[context.Context, int64, func(*[]byte) bool, func([]byte), error](&hubsFn{})
-	register.DoFn5x1[context.Context, int64, []byte, func(int64, []byte), func(int64, []byte), error](&stepsFn{})
-	register.DoFn5x1[context.Context, int64, []byte, func(int64, []byte), func(int64, []byte), error](&tellFn{})
-	register.DoFn6x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), func(int64, []byte), error](&roundRowsFn{})
-	register.DoFn5x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&hubWeightsFn{})
+	registerTelling[stepsFn]()
+	registerTelling[tellFn]()
+	registerJoined[roundRowsFn]()
+	registerJoined[hubWeightsFn]()
 }
 
 // hubEntries bounds how many entries a node has whose list others are sent. A node of more is a hub, of whose
@@ -29,16 +29,9 @@ func (s *state) hub(row int) bool { return s.ptr[row+1]-s.ptr[row] > hubEntries 
 
 // countFn sends how many pairs the nodes of a partition have each node in, which lead to it, to the
 // partition of that node. Counts so few that all of them together make no hub are left out.
-type countFn struct{ Layout Layout }
+type countFn struct{}
 
-func (f *countFn) ProcessElement(ctx context.Context, p int64, b []byte, emit func(int64, []byte)) error {
-	work := begin(ctx, "candidates")
-	defer work.end()
-	emit = work.sends(emit)
-	s, err := parseState(b)
-	if err != nil {
-		return err
-	}
+func (countFn) do(c *call, s *state) error {
 	counts := map[int64]int64{}
 	for _, x := range s.with(nearPrefix) {
 		for _, u := range x.Data.([]int64) {
@@ -50,20 +43,14 @@ func (f *countFn) ProcessElement(ctx context.Context, p int64, b []byte, emit fu
 	for i := range s.n() {
 		counts[s.lo+int64(i)] += int64(s.ptr[i+1] - s.ptr[i])
 	}
-	least, by := int64(hubEntries)/(2*f.Layout.Partitions)+1, map[int64][]int64{} // node and count by turns
+	least, by := int64(hubEntries)/(2*s.Partitions)+1, outbox[[]int64]{} // node and count by turns
 	for u, n := range counts {
-		if q := f.Layout.owner(u); n >= least {
-			by[q] = append(by[q], u, n)
+		if n >= least {
+			list := by.to(s.owner(u))
+			*list = append(*list, u, n)
 		}
 	}
-	for q, list := range by {
-		t := newTable()
-		t.put("counts", list, len(list)/2, 2)
-		if err := send(emit, q, t); err != nil {
-			return err
-		}
-	}
-	return nil
+	return by.send(c.work, c.out, func(list *[]int64, t *table) { t.put("counts", *list, len(*list)/2, 2) })
 }
 
 // hubsFn tells which nodes are in more pairs than half of what makes a hub.
@@ -72,9 +59,8 @@ type hubsFn struct{}
 func (f *hubsFn) ProcessElement(ctx context.Context, _ int64, counts func(*[]byte) bool, emit func([]byte)) error {
 	work := begin(ctx, "candidates")
 	defer work.end()
-	counts = work.reads(counts)
 	of := map[int64]int64{}
-	if err := each(counts, func(t *table) error {
+	if err := work.each(counts, func(t *table) error {
 		for x := range slices.Chunk(array[int64](t, "counts"), 2) {
 			of[x[0]] += x[1]
 		}
@@ -152,38 +138,24 @@ func (x *pieces) of(hub int64) (lo, hi int) {
 	return lo, hi
 }
 
-// weight returns what the entry from a node to a hub weighs.
-func (x *pieces) weight(node, hub int64) float32 {
-	lo, hi := x.of(hub)
-	at, _ := slices.BinarySearch(x.node[lo:hi], node)
-	return x.a[lo+at]
-}
+// tellFn sends the entries of hubs to the partitions of the nodes that they come from.
+type tellFn struct{}
 
-// tellHubs sends the entries of hubs to the partitions of the nodes that they come from.
-func (s *state) tellHubs(l Layout, emit func(to int64, t *table) error) error {
+func (tellFn) do(c *call, s *state) error {
 	a := array[float32](s.table, valuePrefix+weightOfEntry)
-	by := map[int64]*pieces{}
+	by := outbox[pieces]{}
 	for i := range s.n() {
 		if !s.hub(i) {
 			continue
 		}
 		for k := s.ptr[i]; k < s.ptr[i+1]; k++ {
-			q := l.owner(s.col[k])
-			if by[q] == nil {
-				by[q] = &pieces{}
-			}
-			by[q].add(s.col[k], s.lo+int64(i), a[k])
+			by.to(s.owner(s.col[k])).add(s.col[k], s.lo+int64(i), a[k])
 		}
 	}
-	for q, x := range by {
-		t := newTable()
+	return by.send(c.work, c.out, func(x *pieces, t *table) {
 		t.Metadata["what"] = toldHubs
 		x.put(t)
-		if err := emit(q, t); err != nil {
-			return err
-		}
-	}
-	return nil
+	})
 }
 
 // toldHubs is what a message says that nobody asked for: entries of hubs, from nodes of the partition.
@@ -201,28 +173,18 @@ func (s *state) learn(sent []*table) (hubs map[int32][]int, known *pieces) {
 	return hubs, known
 }
 
-// tellReaders makes the messages by which partitions that read rows of this one learn from which of these
-// hubs have entries: others' hubs, since each has all entries of its own.
-func (s *state) tellReaders(l Layout, hubs map[int32][]int, known *pieces, emit func(to int64, t *table) error) error {
-	for lo := 0; lo < len(s.to) && len(hubs) > 0; {
-		to, x := s.to[lo], &pieces{}
-		for ; lo < len(s.to) && s.to[lo] == to; lo++ {
-			for _, i := range hubs[s.rows[lo]] {
-				if l.owner(known.hub[i]) != int64(to) {
-					x.add(known.node[i], known.hub[i], known.a[i])
-				}
+// tellReaders tells partitions that read rows of this one from which of these hubs have entries: others'
+// hubs, since each has all entries of its own.
+func (c *call) tellReaders(s *state, hubs map[int32][]int, known *pieces) error {
+	by := outbox[pieces]{}
+	for i, r := range s.rows {
+		for _, k := range hubs[r] {
+			if to := int64(s.to[i]); s.owner(known.hub[k]) != to {
+				by.to(to).add(known.node[k], known.hub[k], known.a[k])
 			}
 		}
-		if len(x.node) == 0 {
-			continue
-		}
-		t := newTable()
-		x.put(t)
-		if err := emit(int64(to), t); err != nil {
-			return err
-		}
 	}
-	return nil
+	return by.send(c.work, c.out, (*pieces).put)
 }
 
 // surroundings are what a partition knows of nodes of others.
@@ -297,17 +259,9 @@ const (
 // stepsFn sends the lists of entries over which two steps lead from nodes of other partitions: of each such
 // node those of its neighbours here that would be followed if it had no others, as [graph.TwoStep] follows
 // the ones of fewest entries first, up to a bound.
-type stepsFn struct{ Layout Layout }
+type stepsFn struct{}
 
-func (f *stepsFn) ProcessElement(ctx context.Context, p int64, b []byte, states, lists func(int64, []byte)) error {
-	work := begin(ctx, "two steps")
-	defer work.end()
-	states, lists = work.sends(states), work.sends(lists)
-	s, err := parseState(b)
-	if err != nil {
-		return err
-	}
-	states(p, b)
+func (stepsFn) do(c *call, s *state) error {
 	type step struct {
 		from         int64
 		entries, row int32
@@ -324,8 +278,8 @@ func (f *stepsFn) ProcessElement(ctx context.Context, p int64, b []byte, states,
 		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.entries, b.entries), cmp.Compare(a.row, b.row))
 	})
 	for i := 0; i < len(all); {
-		to, end, rows, walks := f.Layout.owner(all[i].from), int64(0), []int32{}, 0
-		for end = f.Layout.start(to + 1); i < len(all) && all[i].from < end; i++ {
+		to, end, rows, walks := s.owner(all[i].from), int64(0), []int32{}, 0
+		for end = s.start(to + 1); i < len(all) && all[i].from < end; i++ {
 			if i == 0 || all[i].from != all[i-1].from {
 				walks = 0
 			}
@@ -342,97 +296,69 @@ func (f *stepsFn) ProcessElement(ctx context.Context, p int64, b []byte, states,
 			list.add(s.lo+int64(r), s.col, nil, s.ptr[r], s.ptr[r+1])
 		}
 		list.put(t, entriesPrefix)
-		if err := send(lists, to, t); err != nil {
+		if err := c.tell(to, t); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// tellFn has partitions learn the entries of hubs that come from their nodes.
-type tellFn struct {
-	Layout Layout
-	Stage  string
-}
-
-func (f *tellFn) ProcessElement(ctx context.Context, p int64, b []byte, states, tell func(int64, []byte)) error {
-	work := begin(ctx, f.Stage)
-	defer work.end()
-	states, tell = work.sends(states), work.sends(tell)
-	s, err := parseState(b)
-	if err != nil {
-		return err
-	}
-	states(p, b)
-	return s.tellHubs(f.Layout, func(to int64, t *table) error { return send(tell, to, t) })
-}
-
 // roundRowsFn sends what a round of robust evidence reads of neighbours: rows, lists of entries, and those
 // of hubs. A hub's partition is not sent what the hub alone reads.
-type roundRowsFn struct {
-	Layout Layout
-	Stage  string
-	Values []string
-}
+type roundRowsFn struct{ Values []string }
 
-func (f *roundRowsFn) ProcessElement(ctx context.Context, p int64, states, told func(*[]byte) bool, emit, rows func(int64, []byte)) error {
-	work := begin(ctx, f.Stage)
-	defer work.end()
-	states, told, emit, rows = work.reads(states), work.reads(told), work.sends(emit), work.sends(rows)
-	s, sent, err := received(states, told)
+func (f roundRowsFn) do(c *call, s *state) error {
+	sent, err := c.sent()
 	if err != nil {
 		return err
 	}
 	hubs, known := s.learn(sent)
-	if err := send(emit, p, s.table); err != nil {
-		return err
-	}
-	some := &state{table: s.table, lo: s.lo, ptr: s.ptr, col: s.col}
-	for i, r := range s.rows {
-		to := int64(s.to[i])
+	// Whether a row is read in another partition, and not by one hub alone.
+	isRead := func(to int64, r int32) bool {
 		read, hubsThere := 0, 0 // by how many nodes there
 		for _, v := range s.col[s.ptr[r]:s.ptr[r+1]] {
-			if f.Layout.owner(v) == to {
+			if s.owner(v) == to {
 				read++
 			}
 		}
 		others := false
 		for _, at := range hubs[r] {
-			if f.Layout.owner(known.hub[at]) == to {
+			if s.owner(known.hub[at]) == to {
 				hubsThere++
 			} else {
 				others = true
 			}
 		}
 		// What two hubs share is read where they are judged.
-		if read > hubsThere || hubsThere > 1 || others || s.hub(int(r)) {
-			some.to, some.rows = append(some.to, s.to[i]), append(some.rows, r)
+		return read > hubsThere || hubsThere > 1 || others || s.hub(int(r))
+	}
+	for to, rows := range s.readers() {
+		rows = slices.DeleteFunc(rows, func(r int32) bool { return !isRead(to, r) })
+		if len(rows) == 0 {
+			continue
+		}
+		t, err := s.some(rows, f.Values)
+		if err != nil {
+			return err
+		}
+		s.putLists(t, rows, 0)
+		if err := c.tell(to, t); err != nil {
+			return err
 		}
 	}
-	emitTo := func(to int64, t *table) error { return send(rows, to, t) }
-	if err := some.boundary(f.Values, true, 0, emitTo); err != nil {
-		return err
-	}
-	return s.tellReaders(f.Layout, hubs, known, emitTo)
+	return c.tellReaders(s, hubs, known)
 }
 
 // hubWeightsFn gives the entries of a partition's hubs the weights that were found where they come from.
 type hubWeightsFn struct{}
 
-func (f *hubWeightsFn) ProcessElement(ctx context.Context, p int64, states, weights func(*[]byte) bool, emit func(int64, []byte)) error {
-	work := begin(ctx, "judge")
-	defer work.end()
-	states, weights, emit = work.reads(states), work.reads(weights), work.sends(emit)
-	s, sent, err := received(states, weights)
-	if err != nil {
-		return err
-	}
+func (hubWeightsFn) do(c *call, s *state) error {
 	a := array[float32](s.table, valuePrefix+weightOfEntry)
-	for _, t := range sent {
+	return c.eachSent(func(t *table) error {
 		x := piecesOf(t)
 		for i, hub := range x.hub {
 			a[entryOf(s.ptr, s.col, int(hub-s.lo), x.node[i])] = x.a[i]
 		}
-	}
-	return send(emit, p, s.table)
+		return nil
+	})
 }

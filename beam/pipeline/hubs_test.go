@@ -112,12 +112,11 @@ func TestStepsOfHub(t *testing.T) {
 			}
 		}
 		ptr, col := rowsOf(lo, int(end-lo), own)
-		to, rows := sendLists(l, lo, ptr, col)
 		var err error
-		if of[p], err = newState(lo, ptr, col, to, rows).bytes(); err != nil {
+		if of[p], err = newState(l, p, ptr, col).bytes(); err != nil {
 			t.Fatal(err)
 		}
-		err = (&stepsFn{l}).ProcessElement(ctx, p, of[p], func(int64, []byte) {}, func(q int64, b []byte) { sent[q] = append(sent[q], b) })
+		err = (&tellingFn[stepsFn]{Step: stepsFn{}}).ProcessElement(ctx, p, of[p], func(q int64, b []byte) { sent[q] = append(sent[q], b) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +138,7 @@ func TestStepsOfHub(t *testing.T) {
 		if most := 2 * graph.TwoStepWalks * 8; size > most { // ids of entries, and those of the lists
 			t.Errorf("partition %d was sent %d bytes, more than %d", p, size, most)
 		}
-		err := (&twoStepFn{k}).ProcessElement(ctx, p, iterate([][]byte{of[p]}), iterate(sent[p]), func(_ int64, b []byte) {
+		err := (&joinedFn[twoStepFn]{Step: twoStepFn{k}}).ProcessElement(ctx, p, iterate([][]byte{of[p]}), iterate(sent[p]), func(_ int64, b []byte) {
 			s, err := parseState(b)
 			if err != nil {
 				t.Fatal(err)
@@ -149,7 +148,7 @@ func TestStepsOfHub(t *testing.T) {
 					t.Fatalf("node %d: found %d, in the whole graph %d", int(s.lo)+i/k, v, want[int(s.lo)*k+i])
 				}
 			}
-		})
+		}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

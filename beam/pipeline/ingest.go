@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
-	"strconv"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
@@ -59,7 +58,6 @@ type nodesFn struct {
 func (f *nodesFn) ProcessElement(ctx context.Context, c Chunk, rows, names func(int64, []byte)) error {
 	work := begin(ctx, "ingest")
 	defer work.end()
-	rows, names = work.sends(rows), work.sends(names)
 	ids, x, err := readNodes(ctx, c, f.Columns, f.Width)
 	if err != nil {
 		return err
@@ -71,37 +69,31 @@ func (f *nodesFn) ProcessElement(ctx context.Context, c Chunk, rows, names func(
 		t.put("first", []int64{c.Number + at}, 1)
 		t.putTexts("names", ids[at:end])
 		t.put("x", x[int(at)*f.Width:int(end)*f.Width], int(end-at), f.Width)
-		if err := send(rows, p, t); err != nil {
+		if err := work.send(rows, p, t); err != nil {
 			return err
 		}
 		at = end
 	}
-	lists := map[int64][]int{}
+	by := outbox[named]{}
 	for i, id := range ids {
-		b := f.Layout.bucket(id)
-		lists[b] = append(lists[b], i)
+		by.to(f.Layout.bucket(id)).add(c.Number+int64(i), id)
 	}
-	for b, list := range lists {
-		numbers, texts := make([]int64, len(list)), make([]string, len(list))
-		for i, row := range list {
-			numbers[i], texts[i] = c.Number+int64(row), ids[row]
-		}
-		t := newTable()
-		t.put("number", numbers, len(numbers))
-		t.putTexts("names", texts)
-		if err := send(names, b, t); err != nil {
-			return err
-		}
-	}
-	return nil
+	return by.send(work, names, (*named).put)
 }
 
-func send(emit func(int64, []byte), to int64, t *table) error {
-	b, err := t.bytes()
-	if err == nil {
-		emit(to, b)
-	}
-	return err
+// named are numbers and what is called by each.
+type named struct {
+	number []int64
+	names  []string
+}
+
+func (x *named) add(number int64, name string) {
+	x.number, x.names = append(x.number, number), append(x.names, name)
+}
+
+func (x *named) put(t *table) {
+	t.put("number", x.number, len(x.number))
+	t.putTexts("names", x.names)
 }
 
 // edgesFn reads a chunk of edges and sends the ids of their ends to buckets.
@@ -110,30 +102,18 @@ type edgesFn struct{ Layout Layout }
 func (f *edgesFn) ProcessElement(ctx context.Context, c Chunk, ids func(int64, []byte)) error {
 	work := begin(ctx, "ingest")
 	defer work.end()
-	ids = work.sends(ids)
 	ends, err := readEdges(ctx, c)
 	if err != nil {
 		return err
 	}
-	lists := map[int64][]int64{}
+	by := outbox[named]{}
 	for i, id := range ends {
-		b := f.Layout.bucket(id)
-		lists[b] = append(lists[b], int64(i))
+		by.to(f.Layout.bucket(id)).add(int64(i), id)
 	}
-	for b, list := range lists {
-		texts := make([]string, len(list))
-		for i, at := range list {
-			texts[i] = ends[at]
-		}
-		t := newTable()
+	return by.send(work, ids, func(x *named, t *table) {
 		t.put("chunk", []int64{c.Index, int64(len(ends))}, 2)
-		t.put("at", list, len(list))
-		t.putTexts("names", texts)
-		if err := send(ids, b, t); err != nil {
-			return err
-		}
-	}
-	return nil
+		x.put(t)
+	})
 }
 
 // resolveFn gives the ids of a bucket their nodes' numbers.
@@ -152,9 +132,8 @@ func where(list []Chunk, number int64) string {
 func (f *resolveFn) ProcessElement(ctx context.Context, _ int64, nodes, edges func(*[]byte) bool, emit func(int64, []byte)) error {
 	work := begin(ctx, "ingest")
 	defer work.end()
-	nodes, edges, emit = work.reads(nodes), work.reads(edges), work.sends(emit)
 	known := map[string]int64{}
-	if err := each(nodes, func(t *table) error {
+	if err := work.each(nodes, func(t *table) error {
 		numbers := array[int64](t, "number")
 		for i, id := range t.texts("names") {
 			if was, ok := known[id]; ok {
@@ -166,8 +145,8 @@ func (f *resolveFn) ProcessElement(ctx context.Context, _ int64, nodes, edges fu
 	}); err != nil {
 		return err
 	}
-	return each(edges, func(t *table) error {
-		chunk, at, names := array[int64](t, "chunk"), array[int64](t, "at"), t.texts("names")
+	return work.each(edges, func(t *table) error {
+		chunk, at, names := array[int64](t, "chunk"), array[int64](t, "number"), t.texts("names")
 		numbers := make([]int64, len(names))
 		for i, id := range names {
 			v, ok := known[id]
@@ -181,23 +160,8 @@ func (f *resolveFn) ProcessElement(ctx context.Context, _ int64, nodes, edges fu
 		out.put("ends", []int64{chunk[1]}, 1)
 		out.put("at", at, len(at))
 		out.put("number", numbers, len(numbers))
-		return send(emit, chunk[0], out)
+		return work.send(emit, chunk[0], out)
 	})
-}
-
-// each calls f with the tables of an iterator.
-func each(next func(*[]byte) bool, f func(*table) error) error {
-	var b []byte
-	for next(&b) {
-		t, err := parseTable(b)
-		if err == nil {
-			err = f(t)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // routeFn sends the entries of a chunk of edges to the partitions of their targets, and where
@@ -210,10 +174,9 @@ type routeFn struct {
 func (f *routeFn) ProcessElement(ctx context.Context, _ int64, numbers func(*[]byte) bool, emit func(int64, []byte)) error {
 	work := begin(ctx, "ingest")
 	defer work.end()
-	numbers, emit = work.reads(numbers), work.sends(emit)
 	var ends []int64
 	count := 0
-	if err := each(numbers, func(t *table) error {
+	if err := work.each(numbers, func(t *table) error {
 		if ends == nil {
 			ends = make([]int64, array[int64](t, "ends")[0])
 		}
@@ -230,37 +193,24 @@ func (f *routeFn) ProcessElement(ctx context.Context, _ int64, numbers func(*[]b
 		return fmt.Errorf("of %d ends of edges %d were resolved", len(ends), count)
 	}
 	type lists struct{ in, out []int64 } // target and source by turns
-	by := map[int64]*lists{}
-	at := func(v int64) *lists {
-		p := f.Layout.owner(v)
-		if by[p] == nil {
-			by[p] = &lists{}
-		}
-		return by[p]
-	}
+	by := outbox[lists]{}
 	for e := 0; e < len(ends); e += 2 {
 		u, v := ends[e], ends[e+1]
 		if u == v {
 			continue // models add self-loops in their own arithmetic
 		}
-		to := at(v)
+		to, from := by.to(f.Layout.owner(v)), by.to(f.Layout.owner(u))
 		to.in = append(to.in, v, u)
-		from := at(u)
 		if f.Directed {
 			from.out = append(from.out, v, u)
 		} else {
 			from.in = append(from.in, u, v)
 		}
 	}
-	for p, x := range by {
-		t := newTable()
+	return by.send(work, emit, func(x *lists, t *table) {
 		t.put("in", x.in, len(x.in))
 		t.put("out", x.out, len(x.out))
-		if err := send(emit, p, t); err != nil {
-			return err
-		}
-	}
-	return nil
+	})
 }
 
 // partitionFn makes the state of a partition.
@@ -273,11 +223,10 @@ type partitionFn struct {
 func (f *partitionFn) ProcessElement(ctx context.Context, p int64, nodes, entries func(*[]byte) bool, emit func(int64, []byte)) error {
 	work := begin(ctx, "ingest")
 	defer work.end()
-	nodes, entries, emit = work.reads(nodes), work.reads(entries), work.sends(emit)
 	lo := f.Layout.start(p)
 	n := int(f.Layout.start(p+1) - lo)
 	names, x, have := make([]string, n), make([]float32, n*f.Width), 0
-	if err := each(nodes, func(t *table) error {
+	if err := work.each(nodes, func(t *table) error {
 		at := int(array[int64](t, "first")[0] - lo)
 		copy(x[at*f.Width:], array[float32](t, "x"))
 		have += copy(names[at:], t.texts("names"))
@@ -289,7 +238,7 @@ func (f *partitionFn) ProcessElement(ctx context.Context, p int64, nodes, entrie
 		return fmt.Errorf("of the %d nodes of partition %d %d were read", n, p, have)
 	}
 	var in, out []int64
-	if err := each(entries, func(t *table) error {
+	if err := work.each(entries, func(t *table) error {
 		in = append(in, array[int64](t, "in")...)
 		out = append(out, array[int64](t, "out")...)
 		return nil
@@ -297,7 +246,7 @@ func (f *partitionFn) ProcessElement(ctx context.Context, p int64, nodes, entrie
 		return err
 	}
 	ptr, col := rowsOf(lo, n, in)
-	to, rows := sendLists(f.Layout, lo, ptr, col)
+	s := newState(f.Layout, p, ptr, col)
 	if f.Directed {
 		var list [][2]int32
 		for i := 0; i < len(out); i += 2 {
@@ -305,13 +254,11 @@ func (f *partitionFn) ProcessElement(ctx context.Context, p int64, nodes, entrie
 				list = append(list, [2]int32{int32(q), int32(out[i+1] - lo)})
 			}
 		}
-		to, rows = splitPairs(list)
+		s.setReaders(list)
 	}
-	s := newState(lo, ptr, col, to, rows)
-	s.Metadata["partition"] = strconv.FormatInt(p, 10)
 	s.putTexts("names", names)
 	s.put(valuePrefix+"x", x, n, f.Width)
-	return send(emit, p, s.table)
+	return work.send(emit, p, s.table)
 }
 
 // rowsOf makes rows of entries, given as target and source by turns, each once.

@@ -2,12 +2,10 @@ package pipeline
 
 import (
 	"cmp"
-	"context"
 	"maps"
 	"slices"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/ir"
@@ -17,10 +15,10 @@ import (
 )
 
 func init() {
-	register.DoFn5x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&twoStepFn{})
-	register.DoFn6x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), func(int64, []byte), error](&aroundFn{})
-	register.DoFn5x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&judgeFn{})
-	register.DoFn6x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), func(int64, []byte), error](&roundFn{})
+	registerJoined[twoStepFn]()
+	registerJoined[aroundFn]()
+	registerJoined[judgeFn]()
+	registerJoined[roundFn]()
 }
 
 // Evidence for a pair reads rows of both ends, and their neighbours. The stages of tables give rows,
@@ -41,7 +39,7 @@ func (b *builder) judge(states beam.PCollection, bySource bool) beam.PCollection
 	if bySource {
 		f.Sources = models.SourcesFunc
 	}
-	states = beam.ParDo(s, &weighFn{weightOfEntry, 1}, states)
+	states, _ = alone(s, "ingest", weighFn{weightOfEntry, 1}, states)
 	states = b.judgePairs(s, states, f)
 	if !open {
 		return states
@@ -55,21 +53,24 @@ func (b *builder) judge(states beam.PCollection, bySource bool) beam.PCollection
 // round weighs the graph by a function of its edges. Entries of hubs are weighed where they come from.
 func (b *builder) round(s beam.Scope, states beam.PCollection, name string) beam.PCollection {
 	states = b.layers(s, states, name, "x", weightOfEntry)
-	states, told := beam.ParDo2(s, &tellFn{b.layout, name}, states)
-	states, rows := beam.ParDo2(s, &roundRowsFn{b.layout, name, slices.Sorted(maps.Keys(b.stages[name].Results))}, beam.CoGroupByKey(s, states, told))
-	states, weights := beam.ParDo2(s, &roundFn{b.layout, b.model, name}, beam.CoGroupByKey(s, states, rows))
-	return beam.ParDo(s, &hubWeightsFn{}, beam.CoGroupByKey(s, states, weights))
+	told := telling(s, name, tellFn{}, states)
+	states, rows := joined(s, name, roundRowsFn{slices.Sorted(maps.Keys(b.stages[name].Results))}, states, told)
+	states, weights := joined(s, "judge", roundFn{b.model, name}, states, rows)
+	states, _ = joined(s, "judge", hubWeightsFn{}, states, weights)
+	return states
 }
 
 func (b *builder) judgePairs(s beam.Scope, states beam.PCollection, f judgeFn) beam.PCollection {
 	states = b.layers(s, states, tablesStage, "x", weightOfEntry)
 	all := slices.Sorted(maps.Keys(b.stages[tablesStage].Results))
 	f.Around, f.Near, f.Most = aroundValues(b.evidence.Pairs, "common_neighbors"), aroundValues(b.evidence.Pairs, "neighbor_kernel"), b.near
-	states, asked := beam.ParDo2(s, &askFn{b.layout, true}, states)
-	states, lists := beam.ParDo2(s, &answerFn{Layout: b.layout, Lists: true, Near: b.near}, beam.CoGroupByKey(s, states, asked))
-	states, asked = beam.ParDo2(s, &aroundFn{b.layout, b.near}, beam.CoGroupByKey(s, states, lists))
-	states, rows := beam.ParDo2(s, &answerFn{Layout: b.layout, Values: map[string][]string{askRows: all, askAround: f.Around, askNear: slices.Compact(slices.Sorted(slices.Values(slices.Concat(f.Around, f.Near))))}}, beam.CoGroupByKey(s, states, asked))
-	return beam.ParDo(s, &f, beam.CoGroupByKey(s, states, rows))
+	asked := telling(s, "judge", askFn{Hubs: true}, states)
+	states, lists := joined(s, "judge", answerFn{Lists: true, Near: b.near}, states, asked)
+	states, asked = joined(s, "judge", aroundFn{b.near}, states, lists)
+	values := map[string][]string{askRows: all, askAround: f.Around, askNear: slices.Compact(slices.Sorted(slices.Values(slices.Concat(f.Around, f.Near))))}
+	states, rows := joined(s, "judge", answerFn{Values: values}, states, asked)
+	states, _ = joined(s, "judge", f, states, rows)
+	return states
 }
 
 // aroundValues names the tables that an operation of functions of pairs reads of their ends' neighbours.
@@ -170,8 +171,10 @@ func joinEntries(sent []*table, prefix string) *entries {
 type around struct {
 	*graph.Structure
 	s       *state
-	outside []int64 // nodes of other partitions
-	before  int     // of these, those in front of the partition's own
+	own     *entries      // of the partition's nodes
+	x       *surroundings // what is known of others
+	outside []int64       // nodes of other partitions
+	before  int           // of these, those in front of the partition's own
 	a       []float32
 	near    *graph.Structure // the entries that neighbor_kernel reads, if any
 	nearA   []float32
@@ -179,9 +182,8 @@ type around struct {
 
 // around has the entries in near if an operation reads most of a node. Hubs have more than so many entries.
 func (s *state) around(x *surroundings, most int, hub int32) *around {
-	g := &around{s: s}
 	own := &entries{ptr: s.ptr, col: s.col, a: array[float32](s.table, valuePrefix+weightOfEntry)}
-	near := newEntries()
+	g, near := &around{s: s, own: own, x: x}, newEntries()
 	lists := [][]int64{x.known.node, x.known.col, x.near.node, x.near.col, x.pieces.node, x.pieces.hub, x.more}
 	for i := range s.n() {
 		if s.ptr[i+1]-s.ptr[i] <= hub {
@@ -189,21 +191,12 @@ func (s *state) around(x *surroundings, most int, hub int32) *around {
 		}
 		near.addNear(s.lo+int64(i), own.col, own.a, s.ptr[i], s.ptr[i+1], most)
 	}
-	for _, list := range append(lists, near.col) {
-		for _, v := range list {
-			if !s.own(v) {
-				g.outside = append(g.outside, v)
-			}
-		}
-	}
-	slices.Sort(g.outside)
-	g.outside = slices.Compact(g.outside)
+	g.outside = s.outside(append(lists, near.col)...)
 	g.before, _ = slices.BinarySearch(g.outside, s.lo)
-	for i := range x.known.node {
-		near.addNear(x.known.node[i], x.known.col, x.known.a, x.known.ptr[i], x.known.ptr[i+1], most)
-	}
-	for i := range x.near.node {
-		near.addNear(x.near.node[i], x.near.col, x.near.a, x.near.ptr[i], x.near.ptr[i+1], most)
+	for _, e := range []*entries{x.known, x.near} {
+		for i, v := range e.node {
+			near.addNear(v, e.col, e.a, e.ptr[i], e.ptr[i+1], most)
+		}
 	}
 	rows := map[int64]int{}
 	for i, v := range near.node {
@@ -223,18 +216,10 @@ func (s *state) around(x *surroundings, most int, hub int32) *around {
 			}
 		}
 	}
-	at := 0
 	for i := range n {
 		v := g.node(i)
-		if s.own(v) {
-			add(in, &g.a, own, int(s.ptr[v-s.lo]), int(s.ptr[v-s.lo+1]))
-		} else if at < len(x.known.node) && x.known.node[at] == v {
-			add(in, &g.a, x.known, int(x.known.ptr[at]), int(x.known.ptr[at+1]))
-			at++
-		} else {
-			lo, hi := x.pieces.of(v)
-			add(in, &g.a, &entries{col: x.pieces.node, a: x.pieces.a}, lo, hi)
-		}
+		e, lo, hi := g.entriesOf(v)
+		add(in, &g.a, e, lo, hi)
 		if r, ok := rows[v]; ok {
 			add(few, &g.nearA, near, int(near.ptr[r]), int(near.ptr[r+1]))
 		}
@@ -243,6 +228,18 @@ func (s *state) around(x *surroundings, most int, hub int32) *around {
 	g.Structure = &graph.Structure{N: n, E: len(in.Col), In: in, Out: in}
 	g.near = &graph.Structure{N: n, E: len(few.Col), In: few, Out: few}
 	return g
+}
+
+// entriesOf returns the entries of a node that are known: some from lo to hi.
+func (g *around) entriesOf(v int64) (e *entries, lo, hi int) {
+	if g.s.own(v) {
+		return g.own, int(g.own.ptr[v-g.s.lo]), int(g.own.ptr[v-g.s.lo+1])
+	}
+	if at, ok := slices.BinarySearch(g.x.known.node, v); ok {
+		return g.x.known, int(g.x.known.ptr[at]), int(g.x.known.ptr[at+1])
+	}
+	lo, hi = g.x.pieces.of(v)
+	return &entries{col: g.x.pieces.node, a: g.x.pieces.a}, lo, hi
 }
 
 func newCSR(n int) *kernels.CSR {
@@ -288,12 +285,20 @@ func (g *around) rows(name string, needed []int64, sent []*table) (*runtime.Buff
 	return runtime.F32(slices.Concat(all[n*w:(n+g.before)*w], all[:n*w], all[(n+g.before)*w:]), shape...), nil
 }
 
-// pairs are judged in the graph around a partition.
+// pairs are judged by functions of a stage.
 type pairs struct {
-	*around
-	args map[string]*runtime.Buffer // tables
-	ends []int64                    // by turns, numbers here
-	of   map[string][]float32       // what is known of pairs
+	stage string
+	args  map[string]*runtime.Buffer // graphs and tables
+	ends  []int64                    // by turns, numbers there
+	of    map[string][]float32       // what is known of pairs
+}
+
+// pairs are judged in the graph around a partition.
+func (g *around) pairs() *pairs {
+	return &pairs{stage: pairsStage, of: map[string][]float32{}, args: map[string]*runtime.Buffer{
+		"g": runtime.Graph(g.Structure), weightOfEntry: runtime.F32(g.a, len(g.a)),
+		nearArg: runtime.Graph(g.near), nearWeightArg: runtime.F32(g.nearA, len(g.nearA)),
+	}}
 }
 
 // over runs a function of some pairs and calls use with its results, and the pairs that they are of.
@@ -310,9 +315,8 @@ func (p *pairs) over(m *model, name string, some []int, use func(result string, 
 			}
 			args[arg] = runtime.F32(x, len(x))
 		}
-		args["g"], args["pairs"], args[weightOfEntry] = runtime.Graph(p.Structure), runtime.I64(list, 2, len(of)), runtime.F32(p.a, len(p.a))
-		args[nearArg], args[nearWeightArg] = runtime.Graph(p.near), runtime.F32(p.nearA, len(p.nearA))
-		if err := m.run(pairsStage, name, args, func(result string, _ []int, values []float32) { use(result, of, values) }); err != nil {
+		args["pairs"] = runtime.I64(list, 2, len(of))
+		if err := m.run(p.stage, name, args, func(result string, _ []int, values []float32) { use(result, of, values) }); err != nil {
 			return err
 		}
 	}
@@ -322,11 +326,8 @@ func (p *pairs) over(m *model, name string, some []int, use func(result string, 
 // twoStepFn finds nodes two steps away.
 type twoStepFn struct{ K int }
 
-func (f *twoStepFn) ProcessElement(ctx context.Context, p int64, states, lists func(*[]byte) bool, emit func(int64, []byte)) error {
-	work := begin(ctx, "two steps")
-	defer work.end()
-	states, lists, emit = work.reads(states), work.reads(lists), work.sends(emit)
-	s, sent, err := received(states, lists)
+func (f twoStepFn) do(c *call, s *state) error {
+	sent, err := c.sent()
 	if err != nil {
 		return err
 	}
@@ -350,34 +351,25 @@ func (f *twoStepFn) ProcessElement(ctx context.Context, p int64, states, lists f
 		}
 	}
 	s.put(nearPrefix+"two_step", near, s.n(), f.K)
-	return send(emit, p, s.table)
+	return nil
 }
 
 // aroundFn asks for the rows of the nodes that pairs lead to, whose entries were sent, and for what is read
 // of neighbours of all of them and of the partition's own nodes.
-type aroundFn struct {
-	Layout Layout
-	Near   int
-}
+type aroundFn struct{ Near int }
 
-func (f *aroundFn) ProcessElement(ctx context.Context, p int64, states, lists func(*[]byte) bool, emit, ask func(int64, []byte)) error {
-	work := begin(ctx, "judge")
-	defer work.end()
-	states, lists, emit, ask = work.reads(states), work.reads(lists), work.sends(emit), work.sends(ask)
-	s, sent, err := received(states, lists)
+func (f aroundFn) do(c *call, s *state) error {
+	sent, err := c.sent()
 	if err != nil {
 		return err
 	}
-	s.know(sent)
 	ends := s.ends()
+	s.keepNames(ends, sent)
 	isEnd := func(v int64) bool { _, ok := slices.BinarySearch(ends, v); return ok }
 	x := &surroundings{known: joinEntries(sent, entriesPrefix), near: joinEntries(sent, nearEntriesPrefix)}
 	x.pieces = joinPieces(append(sent, s.table), func(_, hub int64) bool { return isEnd(hub) })
 	x.more = s.shared(array[int64](s.table, "pairs"))
 	x.keep(s)
-	if err := send(emit, p, s.table); err != nil {
-		return err
-	}
 	g := s.around(x, f.Near, hubEntries)
 	isNear := make([]bool, g.N)
 	for _, i := range g.near.In.Col {
@@ -394,7 +386,7 @@ func (f *aroundFn) ProcessElement(ctx context.Context, p int64, states, lists fu
 		}
 	}
 	for what, nodes := range map[string][]int64{askRows: ends, askNear: near, askAround: others} {
-		if err := s.ask(f.Layout, what, nodes, ask); err != nil {
+		if err := c.ask(s, what, nodes); err != nil {
 			return err
 		}
 	}
@@ -406,6 +398,15 @@ const (
 	evidencePrefix = "evidence."
 	knownPrefix    = "known."
 )
+
+// upTo lists the numbers below n.
+func upTo(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
 
 // entryOf returns where in a row a column is.
 func entryOf(ptr []int32, col []int64, row int, v int64) int {
@@ -423,63 +424,63 @@ type judgeFn struct {
 	Kept                       bool     // what the functions give beside probabilities, for others
 }
 
-func (f *judgeFn) ProcessElement(ctx context.Context, p int64, states, rows func(*[]byte) bool, emit func(int64, []byte)) error {
-	work := begin(ctx, "judge")
-	defer work.end()
-	states, rows, emit = work.reads(states), work.reads(rows), work.sends(emit)
-	return f.Model.use(ctx, p, states, rows, emit, f.judge)
-}
+func (f judgeFn) do(c *call, s *state) error { return f.Model.use(c, s, f.judge) }
 
-func (f *judgeFn) judge(m *model, s *state, sent []*table) (err error) {
-	known := s.kept()
-	x := &pairs{around: s.around(known, f.Most, hubEntries), args: map[string]*runtime.Buffer{}, of: map[string][]float32{}}
+func (f judgeFn) judge(m *model, s *state, sent []*table) (err error) {
+	g := s.around(s.kept(), f.Most, hubEntries)
+	x := g.pairs()
 	ends := s.ends()
 	for name := range m.stages[tablesStage].Results {
 		needed := ends
 		if slices.Contains(f.Around, name) {
-			needed = x.outside
+			needed = g.outside
 		} else if slices.Contains(f.Near, name) {
-			for _, i := range x.near.In.Col {
-				if v := x.node(int(i)); !s.own(v) {
+			for _, i := range g.near.In.Col {
+				if v := g.node(int(i)); !s.own(v) {
 					needed = append(needed, v)
 				}
 			}
 		}
-		if x.args[name], err = x.rows(name, needed, sent); err != nil {
+		if x.args[name], err = g.rows(name, needed, sent); err != nil {
 			return err
 		}
 	}
 	existing := array[uint8](s.table, "existing")
-	w, a := make([]float32, len(existing)), array[float32](s.table, valuePrefix+weightOfEntry)
+	w := make([]float32, len(existing))
 	var fresh, old []int // pairs that are no edges, and edges
 	for i, pair := range slices.Collect(slices.Chunk(array[int64](s.table, "pairs"), 2)) {
-		x.ends = append(x.ends, x.number(pair[0]), x.number(pair[1]))
+		x.ends = append(x.ends, g.number(pair[0]), g.number(pair[1]))
 		if existing[i] == 0 {
 			fresh = append(fresh, i)
 			continue
 		}
 		old = append(old, i)
-		switch at, sent := slices.BinarySearch(known.known.node, pair[0]); {
-		case s.own(pair[0]):
-			w[i] = a[entryOf(s.ptr, s.col, int(pair[0]-s.lo), pair[1])]
-		case sent:
-			w[i] = known.known.a[entryOf(known.known.ptr, known.known.col, at, pair[1])]
-		default:
-			w[i] = known.pieces.weight(pair[1], pair[0])
-		}
+		e, lo, hi := g.entriesOf(pair[0])
+		at, _ := slices.BinarySearch(e.col[lo:hi], pair[1])
+		w[i] = e.a[lo+at]
 	}
 	x.of["w"] = w
 	for _, known := range s.with(knownPrefix) {
 		x.of[known.Name[len(knownPrefix):]] = known.Data.([]float32)
-		s.drop(known.Name)
 	}
-	give := func(name, to string) func(string, []int, []float32) {
-		all := map[string][]float32{}
-		for _, r := range m.modules[pairsStage].Func(name).Results {
-			as := to + r.Name
+	s.dropWith(knownPrefix)
+	for _, by := range []struct {
+		function, prefix string // of what is kept of the function's results
+		of               []int
+	}{
+		{f.Sources, evidencePrefix, slices.Concat(fresh, old)},
+		{f.Missing, knownPrefix, fresh},
+		{f.Existing, knownPrefix, old},
+	} {
+		if by.function == "" {
+			continue
+		}
+		all := map[string][]float32{} // of all pairs, by result
+		for _, r := range m.stages[pairsStage].module.Func(by.function).Results {
+			as := by.prefix + r.Name
 			if r.Name == "probability" {
 				as = r.Name
-			} else if to == knownPrefix && !f.Kept {
+			} else if by.prefix == knownPrefix && !f.Kept {
 				continue
 			}
 			if all[r.Name] = array[float32](s.table, as); all[r.Name] == nil {
@@ -487,35 +488,21 @@ func (f *judgeFn) judge(m *model, s *state, sent []*table) (err error) {
 				s.put(as, all[r.Name], len(existing))
 			}
 		}
-		return func(result string, of []int, values []float32) {
-			for k, i := range of {
-				if x := all[result]; x != nil {
+		if err := x.over(m, by.function, by.of, func(result string, of []int, values []float32) {
+			if x := all[result]; x != nil {
+				for k, i := range of {
 					x[i] = values[k]
 				}
 			}
+		}); err != nil {
+			return err
 		}
-	}
-	if f.Sources != "" {
-		err = x.over(m, f.Sources, slices.Concat(fresh, old), give(f.Sources, evidencePrefix))
-	}
-	if err == nil {
-		err = x.over(m, f.Missing, fresh, give(f.Missing, knownPrefix))
-	}
-	if err == nil {
-		err = x.over(m, f.Existing, old, give(f.Existing, knownPrefix))
-	}
-	if err != nil {
-		return err
 	}
 	probability := array[float32](s.table, "probability")
 	for _, i := range old {
 		probability[i] = max(probability[i], models.MinEvidence)
 	}
-	for _, prefix := range []string{entriesPrefix, nearEntriesPrefix, hubPrefix} {
-		for _, x := range s.with(prefix) {
-			s.drop(x.Name)
-		}
-	}
+	s.dropWith(entriesPrefix, nearEntriesPrefix, hubPrefix)
 	s.keep([]string{"x", weightOfEntry})
 	return nil
 }
@@ -523,28 +510,20 @@ func (f *judgeFn) judge(m *model, s *state, sent []*table) (err error) {
 // roundFn weighs the entries of a partition by a function of pairs, and those that lead from its nodes to
 // hubs, whose partitions are sent the weights.
 type roundFn struct {
-	Layout Layout
-	Model  ModelFile
-	Round  string
+	Model ModelFile
+	Round string
 }
 
-func (f *roundFn) ProcessElement(ctx context.Context, p int64, states, rows func(*[]byte) bool, emit, weights func(int64, []byte)) error {
-	work := begin(ctx, "judge")
-	defer work.end()
-	states, rows, emit, weights = work.reads(states), work.reads(rows), work.sends(emit), work.sends(weights)
-	of := map[int64]*pieces{}
-	err := f.Model.use(ctx, p, states, rows, emit, func(m *model, s *state, sent []*table) error { return f.weigh(m, s, sent, of) })
-	for q, x := range of {
-		t := newTable()
-		x.put(t)
-		if err == nil {
-			err = send(weights, q, t)
-		}
+func (f roundFn) do(c *call, s *state) error {
+	of := outbox[pieces]{}
+	err := f.Model.use(c, s, func(m *model, s *state, sent []*table) error { return f.weigh(m, s, sent, of) })
+	if err != nil {
+		return err
 	}
-	return err
+	return of.send(c.work, c.out, (*pieces).put)
 }
 
-func (f *roundFn) weigh(m *model, s *state, sent []*table, of map[int64]*pieces) (err error) {
+func (f roundFn) weigh(m *model, s *state, sent []*table, of outbox[pieces]) (err error) {
 	own, a := piecesOf(s.table), array[float32](s.table, valuePrefix+weightOfEntry)
 	know := &surroundings{known: joinEntries(sent, entriesPrefix), near: newEntries()}
 	know.pieces = joinPieces(append(sent, s.table), func(_, hub int64) bool {
@@ -556,17 +535,18 @@ func (f *roundFn) weigh(m *model, s *state, sent []*table, of map[int64]*pieces)
 		ends = append(ends, hub, own.node[i])
 	}
 	know.more = s.shared(ends)
-	x := &pairs{around: s.around(know, 0, hubEntries), args: map[string]*runtime.Buffer{}}
+	g := s.around(know, 0, hubEntries)
+	x := g.pairs()
 	needed := slices.Concat(know.known.node, know.pieces.hub)
 	for name := range m.stages[f.Round].Results {
-		if x.args[name], err = x.rows(name, needed, sent); err != nil {
+		if x.args[name], err = g.rows(name, needed, sent); err != nil {
 			return err
 		}
 	}
 	var w []float32
 	var entry []int32
 	for _, v := range ends {
-		x.ends = append(x.ends, x.number(v))
+		x.ends = append(x.ends, g.number(v))
 	}
 	w = append(w, own.a...)
 	for i := range s.n() {
@@ -574,32 +554,22 @@ func (f *roundFn) weigh(m *model, s *state, sent []*table, of map[int64]*pieces)
 			continue
 		}
 		for k := s.ptr[i]; k < s.ptr[i+1]; k++ {
-			x.ends = append(x.ends, x.number(s.lo+int64(i)), x.number(s.col[k]))
+			x.ends = append(x.ends, g.number(s.lo+int64(i)), g.number(s.col[k]))
 			w, entry = append(w, a[k]), append(entry, k)
 		}
 	}
-	x.of = map[string][]float32{"w": w}
-	all := make([]int, len(w))
-	for i := range all {
-		all[i] = i
-	}
+	x.of["w"] = w
 	weight := make([]float32, len(w))
-	if err := x.over(m, f.Round, all, func(_ string, of []int, values []float32) { copy(weight[of[0]:], values) }); err != nil {
+	if err := x.over(m, f.Round, upTo(len(w)), func(_ string, of []int, values []float32) { copy(weight[of[0]:], values) }); err != nil {
 		return err
 	}
 	for i, hub := range own.hub {
-		q := f.Layout.owner(hub)
-		if of[q] == nil {
-			of[q] = &pieces{}
-		}
-		of[q].add(own.node[i], hub, weight[i])
+		of.to(s.owner(hub)).add(own.node[i], hub, weight[i])
 	}
 	for i, k := range entry {
 		a[k] = weight[len(own.hub)+i]
 	}
-	for _, x := range s.with(hubPrefix) {
-		s.drop(x.Name)
-	}
+	s.dropWith(hubPrefix)
 	s.keep([]string{"x", weightOfEntry})
 	return nil
 }

@@ -25,6 +25,7 @@ type stage struct {
 	Text    string // of the module with the functions of its parts
 	Parts   []passes.Part
 	Results map[string]string
+	module  *ir.Module // of the text, in a worker
 }
 
 // keep returns the values that are read after part i, or are results.
@@ -46,11 +47,6 @@ func newStage(p *passes.Parts) *stage {
 func blob(d *run.Deployed, stages map[string]*stage) ([]byte, error) {
 	t := newTable()
 	for name, s := range stages {
-		text, err := json.Marshal(s)
-		if err != nil {
-			return nil, err
-		}
-		t.Metadata[name] = string(text)
 		m, err := ir.Parse(name, s.Text)
 		if err != nil {
 			return nil, err
@@ -63,10 +59,12 @@ func blob(d *run.Deployed, stages map[string]*stage) ([]byte, error) {
 			t.put(p.Name, d.Params[p.Name], shape...)
 		}
 	}
-	constants, err := json.Marshal(d.Constants)
-	t.Metadata["constants"] = string(constants)
-	if err != nil {
-		return nil, err
+	for name, x := range map[string]any{"stages": stages, "constants": d.Constants} {
+		text, err := json.Marshal(x)
+		if err != nil {
+			return nil, err
+		}
+		t.Metadata[name] = string(text)
 	}
 	slices.SortFunc(t.Tensors, func(a, b safetensors.Tensor) int { return strings.Compare(a.Name, b.Name) })
 	return t.bytes()
@@ -78,7 +76,6 @@ type model struct {
 	params    *table
 	constants map[string]float32
 	stages    map[string]*stage
-	modules   map[string]*ir.Module
 	functions map[string]*runtime.Function
 	pool      *kernels.Pool
 }
@@ -93,29 +90,25 @@ type ModelFile struct {
 const modelName = "model.safetensors" + unfinished
 
 // opened are the models that this process has opened.
-var opened struct {
+var opened = struct {
 	sync.Mutex
 	open map[ModelFile]*model
-}
+}{open: map[ModelFile]*model{}}
 
-// use has the model compute on a partition and what was sent to it, one at a time, and emits the
-// partition when others may use the model: who reads it next may do so at once.
-func (f ModelFile) use(ctx context.Context, p int64, states, rows func(*[]byte) bool, emit func(int64, []byte), compute func(*model, *state, []*table) error) error {
-	s, sent, err := received(states, rows)
+// use has the model compute on a partition and what was sent to it, one at a time. Others may use the
+// model before the partition is emitted: who reads it next may do so at once.
+func (f ModelFile) use(c *call, s *state, compute func(*model, *state, []*table) error) error {
+	sent, err := c.sent()
 	if err != nil {
 		return err
 	}
-	m, err := f.open(ctx)
+	m, err := f.open(c.ctx)
 	if err != nil {
 		return err
 	}
 	m.Lock()
-	err = compute(m, s, sent)
-	m.Unlock()
-	if err != nil {
-		return err
-	}
-	return send(emit, p, s.table)
+	defer m.Unlock()
+	return compute(m, s, sent)
 }
 
 // open returns the model, which is read once.
@@ -134,9 +127,6 @@ func (f ModelFile) open(ctx context.Context) (*model, error) {
 	}
 	m, err := parseModel(b)
 	if err == nil {
-		if opened.open == nil {
-			opened.open = map[ModelFile]*model{}
-		}
 		opened.open[f] = m
 	}
 	return m, err
@@ -147,20 +137,15 @@ func parseModel(b []byte) (*model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &model{params: t, stages: map[string]*stage{}, modules: map[string]*ir.Module{}, functions: map[string]*runtime.Function{}, pool: kernels.NewPool(0)}
-	for name, text := range t.Metadata {
-		if name == "constants" {
-			err = json.Unmarshal([]byte(text), &m.constants)
-		} else {
-			s := &stage{}
-			if err = json.Unmarshal([]byte(text), s); err == nil {
-				m.modules[name], err = ir.Parse(name, s.Text)
-				m.stages[name] = s
-			}
+	m := &model{params: t, functions: map[string]*runtime.Function{}, pool: kernels.NewPool(0)}
+	err = errors.Join(json.Unmarshal([]byte(t.Metadata["stages"]), &m.stages), json.Unmarshal([]byte(t.Metadata["constants"]), &m.constants))
+	for name, s := range m.stages {
+		if err == nil {
+			s.module, err = ir.Parse(name, s.Text)
 		}
-		if err != nil {
-			return nil, fmt.Errorf("the model, %s: %w", name, err)
-		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the model: %w", err)
 	}
 	return m, nil
 }
@@ -170,7 +155,7 @@ func (m *model) function(stage, name string) (*runtime.Function, error) {
 	if f := m.functions[name]; f != nil {
 		return f, nil
 	}
-	module := m.modules[stage]
+	module := m.stages[stage].module
 	f, err := runtime.NewFunction(module, name, runtime.Options{Pool: m.pool})
 	if err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ import (
 )
 
 func init() {
-	register.DoFn4x1[context.Context, int64, []byte, func(int64, []byte), error](&writeFn{})
+	registerTelling[writeFn]()
 	register.DoFn3x1[context.Context, int64, func(*[]byte) bool, error](&summaryFn{})
 }
 
@@ -85,32 +85,25 @@ type report struct {
 	Search *Search `json:",omitempty"`
 }
 
-func (r report) emit(to func(int64, []byte)) error {
+func (r report) send(w *work, emit func(int64, []byte)) error {
 	text, err := json.Marshal(r)
 	if err == nil {
-		to(0, text)
+		w.emit(emit, 0, text)
 	}
 	return err
 }
 
 func (o *output) write(s beam.Scope, states beam.PCollection, reports []beam.PCollection) {
-	reports = append(reports, beam.ParDo(s, &writeFn{*o}, states))
+	reports = append(reports, telling(s, "write", writeFn{*o}, states))
 	beam.ParDo0(s, &summaryFn{*o}, beam.GroupByKey(s, beam.Flatten(s, reports...)))
 }
 
 // writeFn writes a partition's file and reports it.
 type writeFn struct{ Output output }
 
-func (f *writeFn) ProcessElement(ctx context.Context, p int64, b []byte, emit func(int64, []byte)) error {
-	work := begin(ctx, "write")
-	defer work.end()
-	emit = work.sends(emit)
-	s, err := parseState(b)
-	if err != nil {
-		return err
-	}
+func (f writeFn) do(c *call, s *state) (err error) {
 	o := &f.Output
-	shard := Shard{File: fmt.Sprintf("%s-%05d-of-%05d.parquet", o.Kind, p, o.Layout.Partitions), Rows: s.n(), Entries: int64(len(s.col))}
+	shard := Shard{File: fmt.Sprintf("%s-%05d-of-%05d.parquet", o.Kind, s.partition, o.Layout.Partitions), Rows: s.n(), Entries: int64(len(s.col))}
 	var write func(path string) error
 	switch o.Kind {
 	case kindPredictions:
@@ -121,12 +114,12 @@ func (f *writeFn) ProcessElement(ctx context.Context, p int64, b []byte, emit fu
 		write, shard.Refined, shard.Rows, err = o.refined(s)
 	}
 	if err == nil {
-		err = writeFile(ctx, join(o.Out, shard.File+unfinished), write)
+		err = writeFile(c.ctx, join(o.Out, shard.File+unfinished), write)
 	}
 	if err != nil {
 		return err
 	}
-	return report{Shard: &shard}.emit(emit)
+	return report{Shard: &shard}.send(c.work, c.out)
 }
 
 func (o *output) predictions(s *state) (func(string) error, error) {
@@ -155,9 +148,9 @@ func (o *output) embedding(s *state) (func(string) error, error) {
 
 // finite returns a value of which every number is finite.
 func (s *state) finite(name string) ([]float32, error) {
-	x := s.find(valuePrefix + name)
-	if x == nil {
-		return nil, fmt.Errorf("a partition has no value %%%s", name)
+	x, err := s.value(name)
+	if err != nil {
+		return nil, err
 	}
 	data := x.Data.([]float32)
 	if i := slices.IndexFunc(data, func(v float32) bool { return v-v != 0 }); i >= 0 {

@@ -189,7 +189,7 @@ func (x *Pipeline) build(s beam.Scope, d *run.Deployed, out *output, nodes, edge
 	case refines:
 		states = b.refine(states)
 	default:
-		states = beam.ParDo(s, &weighFn{"w", d.RawWeight}, states)
+		states, _ = alone(s, "ingest", weighFn{"w", d.RawWeight}, states)
 	}
 	if out.Kind == kindPredictions {
 		if refines {

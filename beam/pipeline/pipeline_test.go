@@ -751,11 +751,10 @@ func TestOrderOfMessages(t *testing.T) {
 	if !slices.Equal(ptr, []int32{0, 2, 2, 4}) || !slices.Equal(col, []int64{2, 9, 0, 1}) {
 		t.Errorf("entries %v %v", ptr, col)
 	}
-	to, rows := sendLists(l, 4, ptr, col)
-	if !slices.Equal(to, []int32{0, 0, 2}) || !slices.Equal(rows, []int32{0, 2, 0}) {
-		t.Errorf("sent rows %v to %v", rows, to)
+	s := newState(l, 1, ptr, col)
+	if !slices.Equal(s.to, []int32{0, 0, 2}) || !slices.Equal(s.rows, []int32{0, 2, 0}) {
+		t.Errorf("sent rows %v to %v", s.rows, s.to)
 	}
-	s := newState(4, ptr, col, to, rows)
 	s.put(valuePrefix+"h", []float32{1, 2, 3}, 3, 1)
 	a, b := newTable(), newTable()
 	a.put("node", []int64{0, 1, 2}, 3)
@@ -816,7 +815,7 @@ func TestPartitionsOfTwoSizes(t *testing.T) {
 			}
 			ptr = append(ptr, int32(len(col)))
 		}
-		s := newState(0, ptr, col, nil, nil)
+		s := newState(Layout{int64(n), 1}, 0, ptr, col)
 		s.put(valuePrefix+"x", make([]float32, n*p.Width), n, p.Width)
 		s.put(valuePrefix+"w", make([]float32, len(col)), len(col))
 		return s

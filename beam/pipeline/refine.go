@@ -19,16 +19,16 @@ import (
 )
 
 func init() {
-	register.DoFn4x1[context.Context, int64, []byte, func(int64, []byte), error](&rowsFn{})
+	registerTelling[rowsFn]()
 	register.DoFn5x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&nearFn{})
-	register.DoFn6x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), func(int64, []byte), error](&nearestFn{})
+	registerJoined[nearestFn]()
 	register.DoFn6x1[context.Context, int64, []byte, func(*[]byte) bool, func(int64, []byte), func(int64, []byte), error](&proposeFn{})
-	register.DoFn5x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&candidatesFn{})
-	register.DoFn5x1[context.Context, int64, []byte, func(int64, []byte), func(int64, []byte), error](&askFn{})
-	register.DoFn6x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), func(int64, []byte), error](&answerFn{})
-	register.DoFn5x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&scoreFn{})
-	register.DoFn5x1[context.Context, int64, []byte, func(int64, []byte), func(int64, []byte), error](&refinedEntriesFn{})
-	register.DoFn5x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&rewireFn{})
+	registerJoined[candidatesFn]()
+	registerTelling[askFn]()
+	registerJoined[answerFn]()
+	registerJoined[scoreFn]()
+	registerAlone[refinedEntriesFn]()
+	registerJoined[rewireFn]()
 }
 
 // embeddingValue is what the encoder's result is called while a graph is refined.
@@ -51,28 +51,31 @@ func (b *builder) refine(states beam.PCollection) beam.PCollection {
 			states = b.searchBuckets(s, states, value)
 			continue
 		}
-		near := beam.ParDo(s, &nearFn{b.layout, value, r.K}, beam.CoGroupByKey(s, beam.ParDo(s, &rowsFn{b.layout, value, true}, states), beam.ParDo(s, &rowsFn{b.layout, value, false}, states)))
-		states, _ = beam.ParDo2(s, &nearestFn{b.layout, value, r.K}, beam.CoGroupByKey(s, states, near))
+		first, second := telling(s, "search", rowsFn{value, true}, states), telling(s, "search", rowsFn{value, false}, states)
+		near := beam.ParDo(s, &nearFn{b.layout, r.K}, beam.CoGroupByKey(s, first, second))
+		states, _ = joined(s, "search", nearestFn{value, r.K}, states, near)
 		b.out.Searches = append(b.out.Searches, Search{Rows: value, By: SearchExact})
 	}
 	if r.TwoStep > 0 {
-		kept, lists := beam.ParDo2(s, &stepsFn{b.layout}, states)
-		states = beam.ParDo(s, &twoStepFn{int(min(int64(r.TwoStep), b.layout.Nodes))}, beam.CoGroupByKey(s, kept, lists))
+		lists := telling(s, "two steps", stepsFn{}, states)
+		states, _ = joined(s, "two steps", twoStepFn{int(min(int64(r.TwoStep), b.layout.Nodes))}, states, lists)
 	}
 	states = b.pairs(s, states, hold)
 	if b.evidence != nil {
 		return b.judge(states, b.out.Kind == kindRefined)
 	}
-	states, asked := beam.ParDo2(s, &askFn{Layout: b.layout}, states)
-	states, rows := beam.ParDo2(s, &answerFn{Layout: b.layout, Values: map[string][]string{askEnds: {embeddingValue}}}, beam.CoGroupByKey(s, states, asked))
-	return beam.ParDo(s, &scoreFn{b.model}, beam.CoGroupByKey(s, states, rows))
+	asked := telling(s, "judge", askFn{}, states)
+	states, rows := joined(s, "judge", answerFn{Values: map[string][]string{askEnds: {embeddingValue}}}, states, asked)
+	states, _ = joined(s, "judge", scoreFn{b.model}, states, rows)
+	return states
 }
 
 // pairs makes pairs of edges and of nodes that were found near each other, and keeps these values.
 func (b *builder) pairs(s beam.Scope, states beam.PCollection, hold []string) beam.PCollection {
-	hubs := beam.ParDo(s, &hubsFn{}, beam.GroupByKey(s, beam.ParDo(s, &countFn{b.layout}, states)))
-	states, pairs := beam.ParDo2(s, &proposeFn{b.layout, b.directed, hold}, states, beam.SideInput{Input: hubs})
-	return beam.ParDo(s, &candidatesFn{b.d.Refinement.Mutual}, beam.CoGroupByKey(s, states, pairs))
+	hubs := beam.ParDo(s, &hubsFn{}, beam.GroupByKey(s, telling(s, "candidates", countFn{}, states)))
+	states, pairs := beam.ParDo2(s, &proposeFn{b.directed, hold}, states, beam.SideInput{Input: hubs})
+	states, _ = joined(s, "candidates", candidatesFn{b.d.Refinement.Mutual}, states, pairs)
+	return states
 }
 
 // similarities names the values by which near nodes are found.
@@ -86,19 +89,11 @@ func similarities(r *onnx.Refinement) []string {
 // rowsFn sends the rows of a partition, of a value by which nodes are compared, to the comparisons
 // with every other one, as the first of two partitions, which includes itself, or as the second.
 type rowsFn struct {
-	Layout Layout
-	Value  string
-	First  bool
+	Value string
+	First bool
 }
 
-func (f *rowsFn) ProcessElement(ctx context.Context, p int64, b []byte, emit func(int64, []byte)) error {
-	work := begin(ctx, "search")
-	defer work.end()
-	emit = work.sends(emit)
-	s, err := parseState(b)
-	if err != nil {
-		return err
-	}
+func (f rowsFn) do(c *call, s *state) error {
 	rows, err := s.finite(f.Value)
 	if err != nil {
 		return err
@@ -106,14 +101,16 @@ func (f *rowsFn) ProcessElement(ctx context.Context, p int64, b []byte, emit fun
 	t := newTable()
 	t.put("first", []int64{s.lo}, 1)
 	t.put("rows", rows, s.n(), len(rows)/s.n())
-	if b, err = t.bytes(); err != nil {
+	b, err := t.bytes()
+	if err != nil {
 		return err
 	}
-	for q := range f.Layout.Partitions {
+	p := s.partition
+	for q := range s.Partitions {
 		if f.First && q >= p {
-			emit(p*f.Layout.Partitions+q, b)
+			c.emit(c.out, p*s.Partitions+q, b)
 		} else if !f.First && q < p {
-			emit(q*f.Layout.Partitions+p, b)
+			c.emit(c.out, q*s.Partitions+p, b)
 		}
 	}
 	return nil
@@ -123,58 +120,49 @@ func (f *rowsFn) ProcessElement(ctx context.Context, p int64, b []byte, emit fun
 // each its own.
 type nearFn struct {
 	Layout Layout
-	Value  string
 	K      int
 }
 
-func (f *nearFn) ProcessElement(ctx context.Context, key int64, first, second func(*[]byte) bool, emit func(int64, []byte)) error {
+func (f *nearFn) ProcessElement(ctx context.Context, _ int64, first, second func(*[]byte) bool, emit func(int64, []byte)) error {
 	work := begin(ctx, "search")
 	defer work.end()
-	first, second, emit = work.reads(first), work.reads(second), work.sends(emit)
 	var nodes []int64
 	var rows []float32
-	ends := []int{0}
 	add := func(t *table) error {
 		x := t.find("rows")
 		for i := range x.Shape[0] {
 			nodes = append(nodes, array[int64](t, "first")[0]+int64(i))
 		}
 		rows = append(rows, x.Data.([]float32)...)
-		ends = append(ends, len(nodes))
 		return nil
 	}
-	if err := each(first, add); err != nil {
-		return err
-	}
-	if err := each(second, add); err != nil {
-		return err
+	for _, tables := range []func(*[]byte) bool{first, second} {
+		if err := work.each(tables, add); err != nil {
+			return err
+		}
 	}
 	n := len(nodes)
 	pool := kernels.NewPool(0)
 	defer pool.Close()
 	idx, sim := graph.KNN(pool, rows, n, len(rows)/n, f.K)
-	for i, p := range []int64{key / f.Layout.Partitions, key % f.Layout.Partitions}[:len(ends)-1] {
-		found := &lists{k: f.K}
-		found.add(nodes, idx, sim, ends[i], ends[i+1])
-		if err := send(emit, p, found.table()); err != nil {
-			return err
-		}
+	by := outbox[lists]{}
+	for i, v := range nodes {
+		by.to(f.Layout.owner(v)).add(f.K, v, nodes, idx[i*f.K:], sim[i*f.K:])
 	}
-	return nil
+	return by.send(work, emit, (*lists).put)
 }
 
-// lists are the near nodes of some nodes.
+// lists are the k near nodes of some nodes each.
 type lists struct {
-	k          int
 	node, near []int64
 	similarity []float32
 }
 
-// add adds those of the rows lo to hi, given the nodes that rows are of and the lists of all rows.
-func (l *lists) add(nodes []int64, idx []int32, sim []float32, lo, hi int) {
-	l.node = append(l.node, nodes[lo:hi]...)
-	l.similarity = append(l.similarity, sim[lo*l.k:hi*l.k]...)
-	for _, v := range idx[lo*l.k : hi*l.k] {
+// add adds those of a node, whose numbers begin idx, given the nodes that they are of.
+func (l *lists) add(k int, node int64, nodes []int64, idx []int32, sim []float32) {
+	l.node = append(l.node, node)
+	l.similarity = append(l.similarity, sim[:k]...)
+	for _, v := range idx[:k] {
 		if v < 0 {
 			l.near = append(l.near, -1)
 		} else {
@@ -183,36 +171,26 @@ func (l *lists) add(nodes []int64, idx []int32, sim []float32, lo, hi int) {
 	}
 }
 
-func (l *lists) table() *table {
-	t := newTable()
+func (l *lists) put(t *table) {
 	t.put("node", l.node, len(l.node))
-	t.put("near", l.near, len(l.node), l.k)
-	t.put("similarity", l.similarity, len(l.node), l.k)
-	return t
+	t.put("near", l.near, len(l.near))
+	t.put("similarity", l.similarity, len(l.similarity))
 }
 
 // nearestFn joins the lists of a partition's nodes, of those that a value finds near. Those of the
 // nodes that recall is measured on are sent beside.
 type nearestFn struct {
-	Layout Layout
-	Value  string
-	K      int
+	Value string
+	K     int
 }
 
-func (f *nearestFn) ProcessElement(ctx context.Context, p int64, states, found func(*[]byte) bool, emit, queries func(int64, []byte)) error {
-	work := begin(ctx, "search")
-	defer work.end()
-	states, found, emit, queries = work.reads(states), work.reads(found), work.sends(emit), work.sends(queries)
-	s, err := onlyState(states)
-	if err != nil {
-		return err
-	}
+func (f nearestFn) do(c *call, s *state) error {
 	type neighbour struct {
 		node int64
 		sim  float32
 	}
 	all := make([][]neighbour, s.n())
-	if err := each(found, func(t *table) error {
+	if err := c.eachSent(func(t *table) error {
 		near, sim := array[int64](t, "near"), array[float32](t, "similarity")
 		for i, v := range array[int64](t, "node") {
 			for j := i * f.K; j < (i+1)*f.K && near[j] >= 0; j++ {
@@ -234,18 +212,15 @@ func (f *nearestFn) ProcessElement(ctx context.Context, p int64, states, found f
 		}
 	}
 	s.put(nearPrefix+f.Value, near, s.n(), f.K)
-	if err := send(emit, p, s.table); err != nil {
-		return err
-	}
 	t := newTable()
-	nodes := f.Layout.drawn(queriesOfSample, recallQueries, p)
+	nodes := s.drawn(queriesOfSample, recallQueries, s.partition)
 	t.put("query", nodes, len(nodes))
 	some := []float32{}
 	for _, v := range nodes {
 		some = append(some, similarity[(v-s.lo)*int64(f.K):(v-s.lo+1)*int64(f.K)]...)
 	}
 	t.put("similarity", some, len(nodes), f.K)
-	return send(queries, 0, t)
+	return c.tell(0, t)
 }
 
 // nearPrefix begins the names of lists of near nodes, [n, k].
@@ -261,7 +236,6 @@ const (
 // proposeFn sends the pairs of near nodes, and edges, to their homes: the partitions of their lower nodes,
 // or of the upper ones where the lower ones alone are in too many. It keeps the values in Hold.
 type proposeFn struct {
-	Layout   Layout
 	Directed bool
 	Hold     []string
 }
@@ -269,13 +243,12 @@ type proposeFn struct {
 func (f *proposeFn) ProcessElement(ctx context.Context, p int64, b []byte, side func(*[]byte) bool, states, pairs func(int64, []byte)) error {
 	work := begin(ctx, "candidates")
 	defer work.end()
-	side, states, pairs = work.reads(side), work.sends(states), work.sends(pairs)
 	s, err := parseState(b)
 	if err != nil {
 		return err
 	}
 	hubs := map[int64]bool{}
-	if err := each(side, func(t *table) error {
+	if err := work.each(side, func(t *table) error {
 		for _, v := range array[int64](t, "hub") {
 			hubs[v] = true
 		}
@@ -289,10 +262,10 @@ func (f *proposeFn) ProcessElement(ctx context.Context, p int64, b []byte, side 
 		}
 		return u
 	}
-	by := map[int64][]int64{} // of each partition: lower node, upper node and why, by turns
+	by := outbox[[]int64]{} // lower node, upper node and why, by turns
 	propose := func(u, v, why int64) {
-		home := f.Layout.owner(end(u, v))
-		by[home] = append(by[home], u, v, why)
+		list := by.to(s.owner(end(u, v)))
+		*list = append(*list, u, v, why)
 	}
 	for _, x := range s.with(nearPrefix) {
 		for i, u := range x.Data.([]int64) {
@@ -303,8 +276,8 @@ func (f *proposeFn) ProcessElement(ctx context.Context, p int64, b []byte, side 
 				propose(u, v, fromUpper)
 			}
 		}
-		s.drop(x.Name)
 	}
+	s.dropWith(nearPrefix)
 	s.keep(f.Hold)
 	for i := range s.n() {
 		for _, u := range s.col[s.ptr[i]:s.ptr[i+1]] {
@@ -315,33 +288,19 @@ func (f *proposeFn) ProcessElement(ctx context.Context, p int64, b []byte, side 
 			}
 		}
 	}
-	if err := send(states, p, s.table); err != nil {
+	if err := work.send(states, p, s.table); err != nil {
 		return err
 	}
-	for home, list := range by {
-		t := newTable()
-		t.put("pairs", list, len(list)/3, 3)
-		if err := send(pairs, home, t); err != nil {
-			return err
-		}
-	}
-	return nil
+	return by.send(work, pairs, func(list *[]int64, t *table) { t.put("pairs", *list, len(*list)/3, 3) })
 }
 
 // candidatesFn makes candidates of the pairs of a partition.
 type candidatesFn struct{ Mutual bool }
 
-func (f *candidatesFn) ProcessElement(ctx context.Context, p int64, states, proposals func(*[]byte) bool, emit func(int64, []byte)) error {
-	work := begin(ctx, "candidates")
-	defer work.end()
-	states, proposals, emit = work.reads(states), work.reads(proposals), work.sends(emit)
-	s, err := onlyState(states)
-	if err != nil {
-		return err
-	}
+func (f candidatesFn) do(c *call, s *state) error {
 	type pair struct{ u, v, why int64 }
 	var all []pair
-	if err := each(proposals, func(t *table) error {
+	if err := c.eachSent(func(t *table) error {
 		for x := range slices.Chunk(array[int64](t, "pairs"), 3) {
 			all = append(all, pair{x[0], x[1], x[2]})
 		}
@@ -365,19 +324,11 @@ func (f *candidatesFn) ProcessElement(ctx context.Context, p int64, states, prop
 	}
 	s.put("pairs", ends, len(ends)/2, 2)
 	s.put("existing", existing, len(existing))
-	return send(emit, p, s.table)
+	return nil
 }
 
 // ends are the nodes of other partitions that pairs lead to, ascending.
-func (s *state) ends() (outside []int64) {
-	for _, v := range array[int64](s.table, "pairs") {
-		if !s.own(v) {
-			outside = append(outside, v)
-		}
-	}
-	slices.Sort(outside)
-	return slices.Compact(outside)
-}
+func (s *state) ends() []int64 { return s.outside(array[int64](s.table, "pairs")) }
 
 // What a partition asks others about: nodes that pairs lead to, of which it is told the names; and
 // of those and of others, of which that is evidence, rows.
@@ -389,15 +340,15 @@ const (
 )
 
 // ask asks partitions about nodes of theirs, which ascend.
-func (s *state) ask(l Layout, what string, nodes []int64, emit func(int64, []byte)) error {
+func (c *call) ask(s *state, what string, nodes []int64) error {
 	for len(nodes) > 0 {
-		q := l.owner(nodes[0])
-		n, _ := slices.BinarySearch(nodes, l.start(q+1))
+		q := s.owner(nodes[0])
+		n, _ := slices.BinarySearch(nodes, s.start(q+1))
 		t := newTable()
 		t.Metadata["what"] = what
-		t.put("from", []int64{l.owner(s.lo)}, 1)
+		t.put("from", []int64{s.partition}, 1)
 		t.put("node", nodes[:n], n)
-		if err := send(emit, q, t); err != nil {
+		if err := c.tell(q, t); err != nil {
 			return err
 		}
 		nodes = nodes[n:]
@@ -406,99 +357,68 @@ func (s *state) ask(l Layout, what string, nodes []int64, emit func(int64, []byt
 }
 
 // askFn asks other partitions about the nodes that pairs lead to, and tells them of hubs.
-type askFn struct {
-	Layout Layout
-	Hubs   bool
-}
+type askFn struct{ Hubs bool }
 
-func (f *askFn) ProcessElement(ctx context.Context, p int64, b []byte, states, ask func(int64, []byte)) error {
-	work := begin(ctx, "judge")
-	defer work.end()
-	states, ask = work.sends(states), work.sends(ask)
-	s, err := parseState(b)
-	if err != nil {
-		return err
-	}
-	states(p, b)
+func (f askFn) do(c *call, s *state) error {
 	if f.Hubs {
-		if err := s.tellHubs(f.Layout, func(to int64, t *table) error { return send(ask, to, t) }); err != nil {
+		if err := (tellFn{}).do(c, s); err != nil {
 			return err
 		}
 	}
-	return s.ask(f.Layout, askEnds, s.ends(), ask)
+	return c.ask(s, askEnds, s.ends())
 }
 
 // answerFn sends the rows of values, by what was asked, and lists of entries, of hubs those that partitions
 // read which know where they come from.
 type answerFn struct {
-	Layout Layout
 	Values map[string][]string
 	Lists  bool
 	Near   int // entries of a hub that are read however many it has
 }
 
-func (f *answerFn) ProcessElement(ctx context.Context, p int64, states, asked func(*[]byte) bool, emit, answers func(int64, []byte)) error {
-	work := begin(ctx, "judge")
-	defer work.end()
-	states, asked, emit, answers = work.reads(states), work.reads(asked), work.sends(emit), work.sends(answers)
-	s, err := onlyState(states)
-	if err != nil {
-		return err
-	}
+func (f answerFn) do(c *call, s *state) error {
 	names := s.texts("names")
 	var told []*table
-	if err := each(asked, func(t *table) error {
-		if t.Metadata["what"] == toldHubs {
-			told = append(told, t)
+	if err := c.eachSent(func(asked *table) error {
+		what := asked.Metadata["what"]
+		if what == toldHubs {
+			told = append(told, asked)
 			return nil
 		}
-		what, from := t.Metadata["what"], array[int64](t, "from")[0]
-		part := &state{table: s.table, lo: s.lo, ptr: s.ptr, col: s.col}
-		texts := []string{}
-		for _, v := range array[int64](t, "node") {
-			part.to, part.rows = append(part.to, int32(from)), append(part.rows, int32(v-s.lo))
-			texts = append(texts, names[v-s.lo])
+		var rows []int32
+		var texts []string
+		for _, v := range array[int64](asked, "node") {
+			rows, texts = append(rows, int32(v-s.lo)), append(texts, names[v-s.lo])
 		}
-		return part.boundary(f.Values[what], f.Lists, f.Near, func(to int64, t *table) error {
-			if what == askEnds {
-				t.putTexts("names", texts)
-			}
-			return send(answers, to, t)
-		})
-	}); err != nil {
-		return err
-	}
-	if f.Lists {
-		hubs, known := s.learn(told)
-		if err := s.tellReaders(f.Layout, hubs, known, func(to int64, t *table) error { return send(answers, to, t) }); err != nil {
+		t, err := s.some(rows, f.Values[what])
+		if err != nil {
 			return err
 		}
+		if f.Lists {
+			s.putLists(t, rows, f.Near)
+		}
+		if what == askEnds {
+			t.putTexts("names", texts)
+		}
+		return c.tell(array[int64](asked, "from")[0], t)
+	}); err != nil || !f.Lists {
+		return err
 	}
-	return send(emit, p, s.table)
+	hubs, known := s.learn(told)
+	return c.tellReaders(s, hubs, known)
 }
 
-// know keeps the names of the nodes that pairs lead to, and numbers the ends of pairs: the
-// partition's own nodes, then these.
-func (s *state) know(sent []*table) {
-	outside := s.ends()
-	names := make([]string, len(outside))
+// keepNames keeps the names of the nodes that pairs lead to.
+func (s *state) keepNames(ends []int64, sent []*table) {
+	names := make([]string, len(ends))
 	for _, t := range sent {
 		texts := t.texts("names")
 		for i, v := range array[int64](t, "node") {
-			if at, ok := slices.BinarySearch(outside, v); ok {
+			if at, ok := slices.BinarySearch(ends, v); ok {
 				names[at] = texts[i]
 			}
 		}
 	}
-	ends := array[int64](s.table, "pairs")
-	local := make([]int32, len(ends))
-	for i, v := range ends {
-		if local[i] = int32(v - s.lo); !s.own(v) {
-			at, _ := slices.BinarySearch(outside, v)
-			local[i] = int32(s.n() + at)
-		}
-	}
-	s.put("local", local, len(local))
 	s.putTexts("outside", names)
 }
 
@@ -508,48 +428,35 @@ const pairsAtOnce = 1 << 16
 // scoreFn gives the candidates of a partition their probabilities.
 type scoreFn struct{ Model ModelFile }
 
-func (f *scoreFn) ProcessElement(ctx context.Context, p int64, states, rows func(*[]byte) bool, emit func(int64, []byte)) error {
-	work := begin(ctx, "judge")
-	defer work.end()
-	states, rows, emit = work.reads(states), work.reads(rows), work.sends(emit)
-	return f.Model.use(ctx, p, states, rows, emit, f.score)
-}
+func (f scoreFn) do(c *call, s *state) error { return f.Model.use(c, s, f.score) }
 
-func (f *scoreFn) score(m *model, s *state, sent []*table) error {
-	s.know(sent)
+func (f scoreFn) score(m *model, s *state, sent []*table) error {
 	outside := s.ends()
+	s.keepNames(outside, sent)
 	h, shape, err := s.gather(embeddingValue, outside, outside, sent)
 	if err != nil {
 		return err
 	}
-	existing, local := array[uint8](s.table, "existing"), array[int32](s.table, "local")
+	existing, local := array[uint8](s.table, "existing"), s.local(array[int64](s.table, "pairs"), outside)
 	probability := make([]float32, len(existing))
-	for lo := 0; lo < len(existing); lo += pairsAtOnce {
-		count := min(pairsAtOnce, len(existing)-lo)
-		pairs := make([]int64, 2*count)
-		for i := range count {
-			pairs[i], pairs[count+i] = int64(local[2*(lo+i)]), int64(local[2*(lo+i)+1])
-		}
-		args := map[string]*runtime.Buffer{"embedding": runtime.F32(h, shape...), "pairs": runtime.I64(pairs, 2, count)}
-		err := m.run("score", "score", args, func(name string, _ []int, data []float32) {
-			for i := range count {
-				if old := existing[lo+i] != 0; name == "probability" && !old || name == "probability_existing" && old {
-					probability[lo+i] = data[i]
-				}
-			}
-		})
-		if err != nil {
-			return err
-		}
-	}
 	s.put("probability", probability, len(probability))
-	return nil
+	x := &pairs{stage: "score", args: map[string]*runtime.Buffer{embeddingValue: runtime.F32(h, shape...)}}
+	for _, v := range local {
+		x.ends = append(x.ends, int64(v))
+	}
+	return x.over(m, "score", upTo(len(existing)), func(result string, of []int, values []float32) {
+		for k, i := range of {
+			if old := existing[i] != 0; result == "probability" && !old || result == "probability_existing" && old {
+				probability[i] = values[k]
+			}
+		}
+	})
 }
 
 // refined are the candidates of a partition that are edges, before or after.
 func (o *output) refined(s *state) (write func(string) error, counts *Counts, rows int, err error) {
 	r := &graph.Refined{Candidates: &graph.Candidates{N: s.n()}, Probability: array[float32](s.table, "probability"), Mode: modeOf(o.Refinement), Threshold: o.Refinement.Threshold}
-	local, existing := array[int32](s.table, "local"), array[uint8](s.table, "existing")
+	local, existing := s.local(array[int64](s.table, "pairs"), s.ends()), array[uint8](s.table, "existing")
 	for i, old := range existing {
 		r.Candidates.Edges = append(r.Candidates.Edges, [2]int32{local[2*i], local[2*i+1]})
 		r.Candidates.Existing = append(r.Candidates.Existing, old != 0)
@@ -594,30 +501,21 @@ func modeOf(r *onnx.Refinement) string {
 
 // rewire gives partitions the edges of the refined graph, and their weights as w.
 func (b *builder) rewire(states beam.PCollection, r onnx.Refinement) beam.PCollection {
-	kept, entries := beam.ParDo2(b.scope, &refinedEntriesFn{b.layout, r}, states)
-	return beam.ParDo(b.scope, &rewireFn{b.layout}, beam.CoGroupByKey(b.scope, kept, entries))
+	states, entries := alone(b.scope, "rewire", refinedEntriesFn{r}, states)
+	states, _ = joined(b.scope, "rewire", rewireFn{}, states, entries)
+	return states
 }
 
 // refinedEntriesFn sends the edges of the refined graph to the partitions of both their ends.
-type refinedEntriesFn struct {
-	Layout     Layout
-	Refinement onnx.Refinement
-}
+type refinedEntriesFn struct{ Refinement onnx.Refinement }
 
-func (f *refinedEntriesFn) ProcessElement(ctx context.Context, p int64, b []byte, states, entries func(int64, []byte)) error {
-	work := begin(ctx, "rewire")
-	defer work.end()
-	states, entries = work.sends(states), work.sends(entries)
-	s, err := parseState(b)
-	if err != nil {
-		return err
-	}
+func (f refinedEntriesFn) do(c *call, s *state) error {
 	r := &graph.Refined{Probability: array[float32](s.table, "probability"), Mode: modeOf(&f.Refinement), Threshold: f.Refinement.Threshold}
 	type part struct {
 		ends    []int64
 		weights []float32
 	}
-	by := map[int64]*part{}
+	by := outbox[part]{}
 	ends, weights := array[int64](s.table, "pairs"), r.Weights()
 	for i, p := range r.Probability {
 		if !(p >= float32(r.Threshold)) {
@@ -625,67 +523,37 @@ func (f *refinedEntriesFn) ProcessElement(ctx context.Context, p int64, b []byte
 		}
 		for k := range 2 {
 			target, source := ends[2*i+k], ends[2*i+1-k]
-			q := f.Layout.owner(target)
-			if by[q] == nil {
-				by[q] = &part{}
-			}
-			by[q].ends, by[q].weights = append(by[q].ends, target, source), append(by[q].weights, weights[i])
+			x := by.to(s.owner(target))
+			x.ends, x.weights = append(x.ends, target, source), append(x.weights, weights[i])
 		}
 	}
-	for _, name := range []string{"pairs", "existing", "probability", "local", "outside", "outside.ends"} {
-		s.drop(name)
-	}
+	s.drop("pairs", "existing", "probability", "outside", "outside.ends")
 	s.keep([]string{"x"})
-	if err := send(states, p, s.table); err != nil {
-		return err
-	}
-	for q, x := range by {
-		t := newTable()
+	return by.send(c.work, c.out, func(x *part, t *table) {
 		t.put("ends", x.ends, len(x.weights), 2)
 		t.put("weight", x.weights, len(x.weights))
-		if err := send(entries, q, t); err != nil {
-			return err
-		}
-	}
-	return nil
+	})
 }
 
 // rewireFn gives a partition the entries of the refined graph, and their weights.
-type rewireFn struct{ Layout Layout }
+type rewireFn struct{}
 
-func (f *rewireFn) ProcessElement(ctx context.Context, p int64, states, entries func(*[]byte) bool, emit func(int64, []byte)) error {
-	work := begin(ctx, "rewire")
-	defer work.end()
-	states, entries, emit = work.reads(states), work.reads(entries), work.sends(emit)
-	s, err := onlyState(states)
-	if err != nil {
-		return err
-	}
-	type entry struct {
-		row, source int64
-		weight      float32
-	}
-	var all []entry
-	if err := each(entries, func(t *table) error {
-		ends := array[int64](t, "ends")
-		for i, w := range array[float32](t, "weight") {
-			all = append(all, entry{ends[2*i] - s.lo, ends[2*i+1], w})
-		}
+func (rewireFn) do(c *call, s *state) error {
+	var ends []int64 // target and source by turns
+	var weights []float32
+	if err := c.eachSent(func(t *table) error {
+		ends = append(ends, array[int64](t, "ends")...)
+		weights = append(weights, array[float32](t, "weight")...)
 		return nil
 	}); err != nil {
 		return err
 	}
-	slices.SortFunc(all, func(a, b entry) int { return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.source, b.source)) })
-	ptr, col, w := make([]int32, s.n()+1), make([]int64, len(all)), make([]float32, len(all))
-	for i, e := range all {
-		ptr[e.row+1]++
-		col[i], w[i] = e.source, e.weight
+	ptr, col := rowsOf(s.lo, s.n(), ends)
+	w := make([]float32, len(col))
+	for i, x := range weights {
+		w[entryOf(ptr, col, int(ends[2*i]-s.lo), ends[2*i+1])] = x
 	}
-	for i := range s.n() {
-		ptr[i+1] += ptr[i]
-	}
-	to, rows := sendLists(f.Layout, s.lo, ptr, col)
-	s.setEntries(ptr, col, to, rows)
+	s.setEntries(ptr, col)
 	s.put(valuePrefix+"w", w, len(w))
-	return send(emit, p, s.table)
+	return nil
 }

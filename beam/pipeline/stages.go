@@ -109,13 +109,35 @@ func (w *work) reads(next func(*[]byte) bool) func(*[]byte) bool {
 	}
 }
 
-// sends leaves out what the engine does with what is emitted, and other calls that it makes for that.
-func (w *work) sends(emit func(int64, []byte)) func(int64, []byte) {
-	return func(to int64, b []byte) {
-		w.pause()
-		defer w.run()
-		emit(to, b)
+// each calls f with the tables of an iterator.
+func (w *work) each(next func(*[]byte) bool, f func(*table) error) error {
+	var b []byte
+	for next = w.reads(next); next(&b); {
+		t, err := parseTable(b)
+		if err == nil {
+			err = f(t)
+		}
+		if err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// emit leaves out what the engine does with what is emitted, and other calls that it makes for that.
+func (w *work) emit(emit func(int64, []byte), to int64, b []byte) {
+	w.pause()
+	defer w.run()
+	emit(to, b)
+}
+
+// send emits a table.
+func (w *work) send(emit func(int64, []byte), to int64, t *table) error {
+	b, err := t.bytes()
+	if err == nil {
+		w.emit(emit, to, b)
+	}
+	return err
 }
 
 // stages returns what was measured in this process, by name, and forgets it.

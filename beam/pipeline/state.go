@@ -1,9 +1,9 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/internal/safetensors"
@@ -43,28 +43,48 @@ func (l Layout) owner(v int64) int64 {
 //	value.*  float32     values with a row for each node or entry
 type state struct {
 	*table
-	lo       int64 // first node
-	ptr      []int32
-	col      []int64
-	to, rows []int32
+	Layout
+	partition int64
+	lo        int64 // first node
+	ptr       []int32
+	col       []int64
+	to, rows  []int32
 }
 
 const valuePrefix = "value."
 
-func newState(lo int64, ptr []int32, col []int64, to, rows []int32) *state {
-	s := &state{newTable(), lo, ptr, col, to, rows}
-	s.Metadata["lo"] = strconv.FormatInt(lo, 10)
-	s.setEntries(ptr, col, to, rows)
+func newState(l Layout, partition int64, ptr []int32, col []int64) *state {
+	s := &state{table: newTable(), Layout: l, partition: partition, lo: l.start(partition)}
+	s.Metadata["partition"] = fmt.Sprint(partition, l.Nodes, l.Partitions)
+	s.setEntries(ptr, col)
 	return s
 }
 
-// setEntries gives the nodes other entries.
-func (s *state) setEntries(ptr []int32, col []int64, to, rows []int32) {
-	s.ptr, s.col, s.to, s.rows = ptr, col, to, rows
+// setEntries gives the nodes other entries. Who reads rows of them is as if all entries went both ways.
+func (s *state) setEntries(ptr []int32, col []int64) {
+	s.ptr, s.col = ptr, col
 	s.put("ptr", ptr, len(ptr))
 	s.put("col", col, len(col))
-	s.put("send.to", to, len(to))
-	s.put("send.row", rows, len(rows))
+	var list [][2]int32
+	for i := range s.n() {
+		for _, u := range col[ptr[i]:ptr[i+1]] {
+			if p := s.owner(u); p != s.partition {
+				list = append(list, [2]int32{int32(p), int32(i)})
+			}
+		}
+	}
+	s.setReaders(list)
+}
+
+// setReaders enters the rows that other partitions read, given as pairs of partition and row.
+func (s *state) setReaders(list [][2]int32) {
+	slices.SortFunc(list, func(a, b [2]int32) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
+	s.to, s.rows = []int32{}, []int32{}
+	for _, x := range slices.Compact(list) {
+		s.to, s.rows = append(s.to, x[0]), append(s.rows, x[1])
+	}
+	s.put("send.to", s.to, len(s.to))
+	s.put("send.row", s.rows, len(s.rows))
 }
 
 func parseState(b []byte) (*state, error) {
@@ -72,143 +92,112 @@ func parseState(b []byte) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	lo, err := strconv.ParseInt(t.Metadata["lo"], 10, 64)
-	s := &state{t, lo, array[int32](t, "ptr"), array[int64](t, "col"), array[int32](t, "send.to"), array[int32](t, "send.row")}
-	if err != nil || len(s.ptr) == 0 {
+	s := &state{table: t, ptr: array[int32](t, "ptr"), col: array[int64](t, "col"), to: array[int32](t, "send.to"), rows: array[int32](t, "send.row")}
+	if _, err := fmt.Sscan(t.Metadata["partition"], &s.partition, &s.Nodes, &s.Partitions); err != nil || s.Partitions <= 0 || len(s.ptr) == 0 {
 		return nil, fmt.Errorf("an element of the pipeline is no partition")
 	}
+	s.lo = s.start(s.partition)
 	return s, nil
-}
-
-// onlyState returns the state of an iterator, which must have one.
-func onlyState(states func(*[]byte) bool) (*state, error) {
-	var b, more []byte
-	if !states(&b) {
-		return nil, fmt.Errorf("rows were sent to a partition that is not there")
-	}
-	if states(&more) {
-		return nil, fmt.Errorf("a partition is there twice")
-	}
-	return parseState(b)
-}
-
-// received returns the state of an iterator, and the tables that were sent to its partition.
-func received(states, tables func(*[]byte) bool) (s *state, sent []*table, err error) {
-	if s, err = onlyState(states); err == nil {
-		err = each(tables, func(t *table) error { sent = append(sent, t); return nil })
-	}
-	return s, sent, err
 }
 
 func (s *state) n() int { return len(s.ptr) - 1 }
 
 func (s *state) own(v int64) bool { return v >= s.lo && v < s.lo+int64(s.n()) }
 
-// sendLists returns the rows of entries that other partitions read, if entries go both ways.
-func sendLists(l Layout, lo int64, ptr []int32, col []int64) (to, rows []int32) {
-	var list [][2]int32
-	self := l.owner(lo)
-	for i := range len(ptr) - 1 {
-		for _, u := range col[ptr[i]:ptr[i+1]] {
-			if p := l.owner(u); p != self {
-				list = append(list, [2]int32{int32(p), int32(i)})
-			}
-		}
+// readers are the partitions that read rows of this one, with these.
+func (s *state) readers() map[int64][]int32 {
+	by := map[int64][]int32{}
+	for i, to := range s.to {
+		by[int64(to)] = append(by[int64(to)], s.rows[i])
 	}
-	return splitPairs(list)
+	return by
 }
 
-// splitPairs sorts pairs, each once, and returns their first and their second parts.
-func splitPairs(list [][2]int32) (first, second []int32) {
-	slices.SortFunc(list, func(a, b [2]int32) int {
-		if a[0] != b[0] {
-			return int(a[0]) - int(b[0])
-		}
-		return int(a[1]) - int(b[1])
-	})
-	list = slices.Compact(list)
-	first, second = make([]int32, len(list)), make([]int32, len(list))
-	for i, p := range list {
-		first[i], second[i] = p[0], p[1]
+// some makes a table of some rows of these values, which others read.
+func (s *state) some(rows []int32, values []string) (*table, error) {
+	t := newTable()
+	nodes := make([]int64, len(rows))
+	for i, r := range rows {
+		nodes[i] = s.lo + int64(r)
 	}
-	return first, second
+	t.put("node", nodes, len(nodes))
+	for _, name := range values {
+		x, err := s.value(name)
+		if err != nil {
+			return nil, err
+		}
+		data, w := x.Data.([]float32), width(x.Shape)
+		some := make([]float32, 0, len(rows)*w)
+		for _, r := range rows {
+			some = append(some, data[int(r)*w:(int(r)+1)*w]...)
+		}
+		t.put(valuePrefix+name, some, append([]int{len(rows)}, x.Shape[1:]...)...)
+	}
+	return t, nil
 }
 
-// boundary makes a message to each partition that reads rows of this one: of these values, and with
-// lists of the nodes' entries and what these weigh. Of hubs those only that near, if any, reads of a list.
-func (s *state) boundary(values []string, lists bool, near int, emit func(to int64, t *table) error) error {
-	for lo := 0; lo < len(s.to); {
-		hi := lo
-		for hi < len(s.to) && s.to[hi] == s.to[lo] {
-			hi++
+// putLists enters the lists of some rows' entries and what these weigh. Of hubs those only that near, if any,
+// reads of a list.
+func (s *state) putLists(t *table, rows []int32, near int) {
+	list, few, a := newEntries(), newEntries(), array[float32](s.table, valuePrefix+weightOfEntry)
+	for _, r := range rows {
+		if !s.hub(int(r)) {
+			list.add(s.lo+int64(r), s.col, a, s.ptr[r], s.ptr[r+1])
+		} else if near > 0 {
+			few.addNear(s.lo+int64(r), s.col, a, s.ptr[r], s.ptr[r+1], near)
 		}
-		rows := s.rows[lo:hi]
-		t := newTable()
-		nodes := make([]int64, len(rows))
-		for i, r := range rows {
-			nodes[i] = s.lo + int64(r)
-		}
-		t.put("node", nodes, len(nodes))
-		for _, name := range values {
-			x := s.find(valuePrefix + name)
-			if x == nil {
-				return fmt.Errorf("a partition has no value %%%s, which others read", name)
-			}
-			data, w := x.Data.([]float32), width(x.Shape)
-			some := make([]float32, 0, len(rows)*w)
-			for _, r := range rows {
-				some = append(some, data[int(r)*w:(int(r)+1)*w]...)
-			}
-			t.put(valuePrefix+name, some, append([]int{len(rows)}, x.Shape[1:]...)...)
-		}
-		if lists {
-			list, few, a := newEntries(), newEntries(), array[float32](s.table, valuePrefix+weightOfEntry)
-			for _, r := range rows {
-				if !s.hub(int(r)) {
-					list.add(s.lo+int64(r), s.col, a, s.ptr[r], s.ptr[r+1])
-				} else if near > 0 {
-					few.addNear(s.lo+int64(r), s.col, a, s.ptr[r], s.ptr[r+1], near)
-				}
-			}
-			list.put(t, entriesPrefix)
-			few.put(t, nearEntriesPrefix)
-		}
-		if err := emit(int64(s.to[lo]), t); err != nil {
-			return err
-		}
-		lo = hi
 	}
-	return nil
+	list.put(t, entriesPrefix)
+	few.put(t, nearEntriesPrefix)
+}
+
+// value returns a value that the partition must have.
+func (s *state) value(name string) (*safetensors.Tensor, error) {
+	x := s.find(valuePrefix + name)
+	if x == nil {
+		return nil, fmt.Errorf("a partition has no value %%%s", name)
+	}
+	return x, nil
 }
 
 // sources lists the nodes outside the partition that entries come from, ascending, and numbers
 // the sources of entries: the partition's own nodes, then these.
 func (s *state) sources() (outside []int64, col []int32) {
-	for _, u := range s.col {
-		if !s.own(u) {
-			outside = append(outside, u)
+	outside = s.outside(s.col)
+	return outside, s.local(s.col, outside)
+}
+
+// outside lists those of some nodes that are in other partitions, each once, ascending.
+func (s *state) outside(lists ...[]int64) (nodes []int64) {
+	for _, list := range lists {
+		for _, v := range list {
+			if !s.own(v) {
+				nodes = append(nodes, v)
+			}
 		}
 	}
-	slices.Sort(outside)
-	outside = slices.Compact(outside)
-	col = make([]int32, len(s.col))
-	for i, u := range s.col {
-		if s.own(u) {
-			col[i] = int32(u - s.lo)
-		} else {
-			at, _ := slices.BinarySearch(outside, u)
-			col[i] = int32(s.n() + at)
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
+}
+
+// local numbers nodes: the partition's own, then those outside it.
+func (s *state) local(nodes, outside []int64) []int32 {
+	numbers := make([]int32, len(nodes))
+	for i, v := range nodes {
+		if numbers[i] = int32(v - s.lo); !s.own(v) {
+			at, _ := slices.BinarySearch(outside, v)
+			numbers[i] = int32(s.n() + at)
 		}
 	}
-	return outside, col
+	return numbers
 }
 
 // gather puts rows that were sent behind the partition's own: of the nodes outside it, or at least
 // of those that are needed; others are zeros.
 func (s *state) gather(name string, outside, needed []int64, sent []*table) ([]float32, []int, error) {
-	x := s.find(valuePrefix + name)
-	if x == nil {
-		return nil, nil, fmt.Errorf("a partition has no value %%%s", name)
+	x, err := s.value(name)
+	if err != nil {
+		return nil, nil, err
 	}
 	w, n := width(x.Shape), s.n()
 	all := make([]float32, (n+len(outside))*w)
@@ -236,13 +225,11 @@ func (s *state) gather(name string, outside, needed []int64, sent []*table) ([]f
 
 // compute runs a part on the partition and keeps what is read later, or is to be held.
 func (s *state) compute(m *model, stage string, at int, hold []string, sent []*table) error {
-	m.Lock()
-	defer m.Unlock()
 	st := m.stages[stage]
 	part := st.Parts[at]
 	outside, col := s.sources()
 	args := map[string]*runtime.Buffer{}
-	for _, a := range m.modules[stage].Func(part.Func).Args {
+	for _, a := range st.module.Func(part.Func).Args {
 		if a.Type.IsGraph() {
 			b, err := block(s.n()+len(outside), s.ptr, col)
 			if err != nil {
@@ -252,9 +239,9 @@ func (s *state) compute(m *model, stage string, at int, hold []string, sent []*t
 		}
 	}
 	for _, name := range part.Own {
-		x := s.find(valuePrefix + name)
-		if x == nil {
-			return fmt.Errorf("a partition has no value %%%s", name)
+		x, err := s.value(name)
+		if err != nil {
+			return err
 		}
 		args[name] = runtime.F32(x.Data.([]float32), x.Shape...)
 	}
@@ -271,20 +258,16 @@ func (s *state) compute(m *model, stage string, at int, hold []string, sent []*t
 	if err != nil {
 		return err
 	}
-	keep := append(hold, st.keep(at)...)
+	keep := st.keep(at)
 	if at == len(st.Parts)-1 { // results get their names
+		keep = nil
 		for result, name := range st.Results {
 			x := *s.find(valuePrefix + name)
 			s.put(valuePrefix+result, x.Data, x.Shape...)
 			keep = append(keep, result)
 		}
-		for _, name := range st.Results {
-			if _, ok := st.Results[name]; !ok {
-				keep = slices.DeleteFunc(keep, func(s string) bool { return s == name })
-			}
-		}
 	}
-	s.keep(keep)
+	s.keep(append(keep, hold...))
 	return nil
 }
 

@@ -38,12 +38,14 @@ func (t *table) put(name string, data any, shape ...int) {
 	t.Tensors = append(t.Tensors, safetensors.Tensor{Name: name, Shape: slices.Clone(shape), Data: data})
 }
 
-func (t *table) drop(name string) {
-	for i := range t.Tensors {
-		if t.Tensors[i].Name == name {
-			t.Tensors = append(t.Tensors[:i], t.Tensors[i+1:]...)
-			return
-		}
+func (t *table) drop(names ...string) {
+	t.Tensors = slices.DeleteFunc(t.Tensors, func(x safetensors.Tensor) bool { return slices.Contains(names, x.Name) })
+}
+
+// dropWith drops the arrays whose names begin with one of some prefixes.
+func (t *table) dropWith(prefixes ...string) {
+	for _, prefix := range prefixes {
+		t.Tensors = slices.DeleteFunc(t.Tensors, func(x safetensors.Tensor) bool { return strings.HasPrefix(x.Name, prefix) })
 	}
 }
 
