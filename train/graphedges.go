@@ -42,7 +42,7 @@ func (t *graphSteps) embed() error {
 		return err
 	}
 	t.embedding = t.embedding[:0]
-	err = t.runParts(f, allOf(t.c), func(part []int32) error {
+	err = t.runParts(f, indices[int32](len(t.c.Graphs)), func(part []int32) error {
 		nodes := 0
 		for _, g := range part {
 			nodes += t.nodesOf(g)
