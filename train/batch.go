@@ -115,7 +115,7 @@ func (b *batcher) draw(f *function, step int) error {
 	b.g.Graph, b.g.Dims[0], b.g.Dims[1] = &b.st, b.st.N, b.st.E
 	b.gather(b.t.ds.X, batch.Nodes)
 	b.setAnchors(batch.Anchors, nil)
-	inputs := []namedBuffer{{"x", b.x}, {"g", b.g}, {"anchors", b.anchors}}
+	inputs := append(make([]namedBuffer, 0, 5), namedBuffer{"x", b.x}, namedBuffer{"g", b.g}, namedBuffer{"anchors", b.anchors})
 	if e := b.t.edges.prior; e != nil && f.reads["w"] {
 		b.w.F32 = e.OfEntries(b.w.F32, batch.Graph, &b.st, batch.Nodes)
 		b.w.Dims[0] = len(b.w.F32)

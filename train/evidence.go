@@ -29,6 +29,7 @@ type evidence struct {
 	files  *scratch.Files                 // where there are chunks, of what is known of pairs
 
 	f     *runtime.Function     // that judged pairs last; others would hold rows of all nodes too
+	reads []string              // its inputs
 	keep  bool                  // what judges candidates, since others will follow
 	once  bool                  // candidates are judged, none will follow
 	told  func(done, total int) // of the edges that are judged, in all passes over a large graph; may be nil
@@ -118,7 +119,7 @@ func (e *evidence) weigh(w []float32) (err error) {
 
 // bind gives the function at hand an input if it reads that.
 func (e *evidence) bind(name string, b *runtime.Buffer) error {
-	if !slices.Contains(e.f.Inputs(), name) {
+	if !slices.Contains(e.reads, name) {
 		return nil
 	}
 	return e.f.Bind(name, b)
@@ -136,7 +137,7 @@ func (e *evidence) ready(name string) error {
 	}
 	f, err := e.onHost(name, inputs)
 	if err == nil {
-		e.f = f
+		e.f, e.reads = f, f.Inputs()
 	}
 	return err
 }
