@@ -52,7 +52,7 @@ func SearchScratch(n, f, k int, by Index) (bytes int, pool kernels.Scratch) {
 	}
 	// What lists hold beyond k, and held before; a tree with its cells, rows, centroids and products; the sample.
 	wide := max(k, indexNear)
-	bytes = 8*n*(wide-k) + 4*n*wide + (4+8)*n + 4*(indexBlock*(f+indexCells)+indexCells*f) + 4*indexSample*(indexBlock+f+k)
+	bytes = 8*n*(wide-k) + 4*n*wide + (4+8)*n + 4*(indexBlock*(f+indexCells)+indexCells*f) + 4*indexSample*(indexBlock+f+2*k)
 	return bytes, kernels.NearestWithinScratch(indexLeaf, f).Max(kernels.MatMulScratch(indexSample, f, indexBlock, false, true)).
 		Max(kernels.MatMulScratch(indexBlock, f, indexCells, false, true)).Max(kernels.Scratch{Part: n})
 }
@@ -191,6 +191,7 @@ type sample struct {
 	rows  []int32
 	k     int
 	best  []float32 // [rows, k] the largest products, descending
+	near  []int32   // [rows, k] of which rows they are
 	z     []float32 // [rows, f]
 	tile  []float32 // [rows, indexBlock]
 	first int       // row that the tile begins with
@@ -212,11 +213,11 @@ func (s *sample) take(pool *kernels.Pool, z []float32, n, f, k int) {
 // search finds the largest products of the sample's rows with those of z.
 func (s *sample) search(pool *kernels.Pool, z []float32, n, f int) {
 	m := len(s.rows)
-	s.best = room(s.best, m*s.k)
+	s.best, s.near = room(s.best, m*s.k), room(s.near, m*s.k)
 	for i := range s.best {
 		s.best[i] = float32(math.Inf(-1))
 	}
-	s.tile = room(s.tile, m*indexBlock)
+	s.tile = room(s.tile, m*min(n, indexBlock))
 	for s.first = 0; s.first < n; s.first += indexBlock {
 		s.width = min(indexBlock, n-s.first)
 		pool.MatMul(s.tile, s.z, z[s.first*f:], m, f, s.width, false, true, kernels.Epilogue{})
@@ -228,16 +229,16 @@ func (s *sample) search(pool *kernels.Pool, z []float32, n, f int) {
 // loop.
 func (s *sample) Do(lo, hi int) {
 	for i := lo; i < hi; i++ {
-		best, self := s.best[i*s.k:(i+1)*s.k], int(s.rows[i])-s.first
+		best, near, self := s.best[i*s.k:(i+1)*s.k], s.near[i*s.k:(i+1)*s.k], int(s.rows[i])-s.first
 		for j, x := range s.tile[i*s.width : (i+1)*s.width] {
 			at := s.k - 1
 			if !(x > best[at]) || j == self {
 				continue
 			}
 			for ; at > 0 && x > best[at-1]; at-- {
-				best[at] = best[at-1]
+				best[at], near[at] = best[at-1], near[at-1]
 			}
-			best[at] = x
+			best[at], near[at] = x, int32(s.first+j)
 		}
 	}
 }

@@ -1,7 +1,5 @@
 package graph
 
-import "github.com/gsrc-dev/gsrc/runtime/kernels"
-
 // RebuildBatchIndex makes s the block that leads from the nodes of a batch to their
 // graphs: graph g has the nodes offset[g] ≤ v < offset[g+1]. Its targets are the
 // graphs, its sources the nodes, and entry v comes from node v; so a sum over the
@@ -9,10 +7,7 @@ import "github.com/gsrc-dev/gsrc/runtime/kernels"
 func (s *Structure) RebuildBatchIndex(offset []int32) {
 	graphs := len(offset) - 1
 	nodes := int(offset[graphs])
-	if s.In == nil {
-		s.In, s.Out = &kernels.CSR{}, &kernels.CSR{}
-	}
-	in, out := s.In, s.Out
+	in, out := s.matrices()
 	s.N, s.E = graphs, nodes
 	in.Rows, in.Cols, out.Rows, out.Cols = graphs, nodes, nodes, graphs
 	in.RowPtr = append(in.RowPtr[:0], offset...)

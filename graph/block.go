@@ -1,10 +1,6 @@
 package graph
 
-import (
-	"fmt"
-
-	"github.com/gsrc-dev/gsrc/runtime/kernels"
-)
+import "fmt"
 
 // Block is the part of a graph that one layer of message passing reads to compute some
 // nodes only, its targets: the structure of the entries into them. The
@@ -46,21 +42,14 @@ func (f *Block) RebuildFirst(s *Structure, targets []int64, n int) error {
 			return fmt.Errorf("target %d at position %d is outside 0..%d", t, i, s.N-1)
 		}
 		f.first.meet(t, len(f.Sources))
-		f.add(t)
+		f.Sources = append(f.Sources, t)
 		if i < n {
 			entries += int(s.In.RowPtr[t+1] - s.In.RowPtr[t])
 		}
 	}
-	if f.In == nil {
-		f.In, f.Out = &kernels.CSR{}, &kernels.CSR{}
-	}
-	in, out := f.In, f.Out
+	in, out := f.matrices()
 	f.N, f.E = len(targets), entries
-	in.RowPtr, in.Col = resize(in.RowPtr, f.N+1), resize(in.Col, entries)
-	if cap(f.Entries) < entries {
-		f.Entries = make([]int64, entries, entries+entries/8)
-	}
-	f.Entries = f.Entries[:entries]
+	in.RowPtr, in.Col, f.Entries = resize(in.RowPtr, f.N+1), resize(in.Col, entries), resize(f.Entries, entries)
 	in.RowPtr[0] = 0
 	at := int32(0)
 	for i, t := range targets {
@@ -72,7 +61,7 @@ func (f *Block) RebuildFirst(s *Structure, targets []int64, n int) error {
 			j := int64(s.In.Col[e])
 			place, isNew := f.first.meet(j, len(f.Sources))
 			if isNew {
-				f.add(j)
+				f.Sources = append(f.Sources, j)
 			}
 			in.Col[at] = place
 			f.Entries[at] = int64(e)
@@ -112,16 +101,6 @@ func (f *Block) Pad(sources, entries int) {
 		in.Col, out.Col, out.Perm = append(in.Col, 0), append(out.Col, 0), append(out.Perm, int32(i))
 	}
 	f.E = len(f.Entries)
-}
-
-// add appends a source.
-func (f *Block) add(node int64) {
-	if len(f.Sources) == cap(f.Sources) {
-		grown := make([]int64, len(f.Sources), 2*cap(f.Sources)+64)
-		copy(grown, f.Sources)
-		f.Sources = grown
-	}
-	f.Sources = append(f.Sources, node)
 }
 
 // Bytes returns the memory that the block holds.

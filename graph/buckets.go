@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"math"
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
@@ -75,20 +74,15 @@ func (b *Buckets) Met(pool *kernels.Pool, sampled []float32, m, queries, k int) 
 	if queries = min(queries, n); n < 2 {
 		return 1
 	}
-	pick := func(rows []int32) (z []float32) {
-		for _, r := range rows {
-			z = append(z, d.z[int(r)*f:int(r+1)*f]...)
-		}
-		return z
-	}
 	self := make([]int32, queries)
 	for i := range self {
 		self[i] = int32(i * n / queries)
 	}
 	k = min(k+1, n) // and the row itself
 	rows := Buckets{Centroids: d.z[:n*f], Width: f, First: make([]int32, n+1)}
-	near := rows.nearest(pool, pick(self), queries, k)
-	own, others := b.nearest(pool, pick(self), queries, b.Copies), b.nearest(pool, pick(near), queries*k, b.Copies)
+	z := gather(d.z, f, self)
+	near, own := rows.nearest(pool, z, queries, k), b.nearest(pool, z, queries, b.Copies)
+	others := b.nearest(pool, gather(d.z, f, near), queries*k, b.Copies)
 	met, all := 0, 0
 	for i, u := range near {
 		if u == self[i/k] {
@@ -122,49 +116,21 @@ func (b *Buckets) Of(pool *kernels.Pool, emb []float32, n int, draw func(row, bu
 }
 
 // nearest returns the most similar centroids of rows of length 1.
-func (b *Buckets) nearest(pool *kernels.Pool, z []float32, n, most int) []int32 {
+func (b *Buckets) nearest(pool *kernels.Pool, z []float32, n, most int) (near []int32) {
 	const products = 1 << 20 // at a time
-	a := &assignment{count: len(b.First) - 1, most: most, near: make([]int32, n*most)}
+	count := len(b.First) - 1
 	if n == 0 || most == 0 {
-		return a.near
+		return nil
 	}
-	step := max(16, products/a.count)
-	a.tile = make([]float32, min(n, step)*a.count)
-	for lo := 0; lo < n; lo += step {
-		a.first = lo
-		m := min(step, n-lo)
-		pool.MatMul(a.tile, z[lo*b.Width:], b.Centroids, m, b.Width, a.count, false, true, kernels.Epilogue{})
-		pool.For(m, 16, a)
+	step := max(16, products/count)
+	s := sample{rows: slices.Repeat([]int32{-1}, min(n, step)), k: most} // none is a centroid
+	for ; n > 0; n -= len(s.rows) {
+		s.rows = s.rows[:min(n, len(s.rows))]
+		s.z, z = z, z[len(s.rows)*b.Width:]
+		s.search(pool, b.Centroids, count, b.Width)
+		near = append(near, s.near...)
 	}
-	return a.near
-}
-
-// assignment looks for the largest products of a tile of rows with all centroids.
-type assignment struct {
-	count, most, first int
-	tile               []float32
-	near               []int32 // [n, most]
-}
-
-// Do is the body of a parallel loop.
-func (a *assignment) Do(lo, hi int) {
-	best := make([]float32, a.most)
-	for i := lo; i < hi; i++ {
-		for q := range best {
-			best[q] = float32(math.Inf(-1))
-		}
-		near := a.near[(a.first+i)*a.most:][:a.most]
-		for c, x := range a.tile[i*a.count : (i+1)*a.count] {
-			at := a.most - 1
-			if !(x > best[at]) {
-				continue
-			}
-			for ; at > 0 && x > best[at-1]; at-- {
-				best[at], near[at] = best[at-1], near[at-1]
-			}
-			best[at], near[at] = x, int32(c)
-		}
-	}
+	return near
 }
 
 // NearestTo returns the similarities, [m, k] and descending, of the k nearest of n rows to m queries, −Inf

@@ -125,26 +125,7 @@ func (c *Candidates) Select(keep []bool, weights []float32) (*Graph, error) {
 	if len(keep) != len(c.Edges) || weights != nil && len(weights) != len(c.Edges) {
 		return nil, fmt.Errorf("graph: selection has %d marks and %d weights for %d candidates", len(keep), len(weights), len(c.Edges))
 	}
-	n := 0
-	for _, yes := range keep {
-		if yes {
-			n++
-		}
-	}
-	g := &Graph{N: c.N, Edges: make([][2]int32, 0, n)}
-	if weights != nil {
-		g.Weights = make([]float32, 0, n)
-	}
-	for i, e := range c.Edges {
-		if !keep[i] {
-			continue
-		}
-		g.Edges = append(g.Edges, e)
-		if weights != nil {
-			g.Weights = append(g.Weights, weights[i])
-		}
-	}
-	return g, nil
+	return (&Graph{N: c.N, Edges: c.Edges, Weights: weights}).only(keep), nil
 }
 
 // Pairs returns the ends of the candidates as gather indices, Edges[i] =

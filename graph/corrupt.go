@@ -18,26 +18,13 @@ func (g *Graph) RemoveRandom(ratio float64, s rng.Stream) (*Graph, [][2]int32, e
 	}
 	m := len(g.Edges)
 	count := int(math.Round(ratio * float64(m)))
-	drop := make([]bool, m)
-	for _, i := range sampleInts(int64(m), count, s) {
-		drop[i] = true
-	}
-	out := &Graph{N: g.N, Directed: g.Directed, Edges: make([][2]int32, 0, m-count)}
-	if g.Weights != nil {
-		out.Weights = make([]float32, 0, m-count)
-	}
+	keep := slices.Repeat([]bool{true}, m)
 	removed := make([][2]int32, 0, count)
-	for i, e := range g.Edges {
-		if drop[i] {
-			removed = append(removed, e)
-			continue
-		}
-		out.Edges = append(out.Edges, e)
-		if g.Weights != nil {
-			out.Weights = append(out.Weights, g.Weights[i])
-		}
+	for _, i := range sampleInts(int64(m), count, s) {
+		keep[i] = false
+		removed = append(removed, g.Edges[i])
 	}
-	return out, removed, nil
+	return g.only(keep), removed, nil
 }
 
 // AddRandom returns a copy of g with round(ratio·E) more edges, drawn evenly
@@ -61,9 +48,7 @@ func (g *Graph) AddRandom(ratio float64, s rng.Stream) (*Graph, [][2]int32, erro
 	for _, code := range sampleOutside(g.pairs(), taken, int(want), s) {
 		added = append(added, g.pairOf(code))
 	}
-	out := &Graph{N: g.N, Directed: g.Directed}
-	out.Edges, out.Weights = mergeEdges(g.Edges, g.Weights, added)
-	return out, added, nil
+	return g.with(added), added, nil
 }
 
 // Kind says how the ends of edges that are added to a graph are drawn.
@@ -138,9 +123,7 @@ func (g *Graph) AddKind(kind Kind, ratio float64, alike func(u, v int32) float64
 		added = append(added, best)
 	}
 	slices.SortFunc(added, compareEdges)
-	out := &Graph{N: g.N, Directed: g.Directed}
-	out.Edges, out.Weights = mergeEdges(g.Edges, g.Weights, added)
-	return out, added, nil
+	return g.with(added), added, nil
 }
 
 // Corrupt returns a copy of g without round(remove·E) of its edges and with
@@ -158,34 +141,35 @@ func (g *Graph) Corrupt(kind Kind, remove, add float64, alike func(u, v int32) f
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	left.Edges, left.Weights = mergeEdges(left.Edges, left.Weights, added)
-	return left, removed, added, nil
+	return left.with(added), removed, added, nil
 }
 
-// mergeEdges merges sorted, disjoint edge lists. New edges have weight 1 if w
-// is not nil.
-func mergeEdges(a [][2]int32, w []float32, b [][2]int32) ([][2]int32, []float32) {
-	out := make([][2]int32, 0, len(a)+len(b))
-	var weights []float32
-	if w != nil {
-		weights = make([]float32, 0, len(a)+len(b))
+// with returns the graph with others of its edges, which are sorted, besides. They have weight 1
+// if it has weights.
+func (g *Graph) with(added [][2]int32) *Graph {
+	n := len(g.Edges) + len(added)
+	out := &Graph{N: g.N, Directed: g.Directed, Edges: make([][2]int32, 0, n)}
+	if g.Weights != nil {
+		out.Weights = make([]float32, 0, n)
 	}
-	for i, j := 0, 0; i < len(a) || j < len(b); {
-		if j == len(b) || i < len(a) && edgeLess(a[i], b[j]) {
-			out = append(out, a[i])
-			if w != nil {
-				weights = append(weights, w[i])
+	for i, j := 0, 0; i < len(g.Edges) || j < len(added); {
+		edge, weight := [2]int32{}, float32(1)
+		if j == len(added) || i < len(g.Edges) && edgeLess(g.Edges[i], added[j]) {
+			edge = g.Edges[i]
+			if g.Weights != nil {
+				weight = g.Weights[i]
 			}
 			i++
-			continue
+		} else {
+			edge = added[j]
+			j++
 		}
-		out = append(out, b[j])
-		if w != nil {
-			weights = append(weights, 1)
+		out.Edges = append(out.Edges, edge)
+		if g.Weights != nil {
+			out.Weights = append(out.Weights, weight)
 		}
-		j++
 	}
-	return out, weights
+	return out
 }
 
 // pairs returns the number of pairs of different nodes that may have an edge.

@@ -165,8 +165,7 @@ func Generate(o CSBM) (*Sample, error) {
 		return nil, err
 	}
 	out.Hidden = hidden
-	out.Graph = &Graph{N: o.Nodes}
-	out.Graph.Edges, _ = mergeEdges(right.Edges, nil, added)
+	out.Graph = right.with(added)
 	out.X = o.features(l, s.Sub("features"))
 	return out, nil
 }

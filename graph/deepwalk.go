@@ -292,10 +292,7 @@ func (t *trainer) episode(epoch, first, n int) {
 		}
 	}
 	t.start[blocks] = at
-	if cap(t.pairs) < int(at) {
-		t.pairs = make([]pair, at+at/8)
-	}
-	t.pairs = t.pairs[:at]
+	t.pairs = resize(t.pairs, int(at))
 	parallel(t.pool, n, grain, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			next := t.count[i*blocks : (i+1)*blocks]

@@ -102,22 +102,28 @@ func Build(n int, src, dst []int32, w []float32, directed bool) (*Graph, Repairs
 		}
 	}
 	edges, index = sortEdges(n, edges, index)
-	out := edges[:0]
+	g.Edges, g.Weights = distinct(edges, w, index)
+	rep.Duplicates = len(src) - rep.SelfLoops - len(g.Edges)
+	return g, rep, nil
+}
+
+// distinct keeps the first of equal ones of sorted edges, in their memory, and gives each its weight of w,
+// where that is not nil: at the place that index has.
+func distinct(edges [][2]int32, w []float32, index []int32) (out [][2]int32, weights []float32) {
+	if w != nil {
+		weights = []float32{}
+	}
+	out = edges[:0]
 	for i, e := range edges {
 		if i > 0 && e == out[len(out)-1] {
-			rep.Duplicates++
 			continue
 		}
 		if w != nil {
-			g.Weights = append(g.Weights, w[index[i]])
+			weights = append(weights, w[index[i]])
 		}
 		out = append(out, e)
 	}
-	g.Edges = slices.Clip(out)
-	if w != nil && g.Weights == nil {
-		g.Weights = []float32{}
-	}
-	return g, rep, nil
+	return slices.Clip(out), weights
 }
 
 // sortEdges sorts edges by first node, then second, and keeps equal ones in
@@ -186,6 +192,29 @@ func compareEdges(a, b [2]int32) int {
 	return 1
 }
 
+// only returns the graph of the edges for which keep is true, with their weights.
+func (g *Graph) only(keep []bool) *Graph {
+	n := 0
+	for _, yes := range keep {
+		if yes {
+			n++
+		}
+	}
+	out := &Graph{N: g.N, Directed: g.Directed, Edges: make([][2]int32, 0, n)}
+	if g.Weights != nil {
+		out.Weights = make([]float32, 0, n)
+	}
+	for i, yes := range keep {
+		if yes {
+			out.Edges = append(out.Edges, g.Edges[i])
+			if g.Weights != nil {
+				out.Weights = append(out.Weights, g.Weights[i])
+			}
+		}
+	}
+	return out
+}
+
 // NumEdges returns the number of edges; an undirected edge counts once.
 func (g *Graph) NumEdges() int { return len(g.Edges) }
 
@@ -249,18 +278,7 @@ func (g *Graph) Undirected() *Graph {
 	}
 	edges, index = sortEdges(g.N, edges, index)
 	u := &Graph{N: g.N}
-	if g.Weights != nil {
-		u.Weights = []float32{}
-	}
-	for i, e := range edges {
-		if i > 0 && e == edges[i-1] {
-			continue
-		}
-		u.Edges = append(u.Edges, e)
-		if g.Weights != nil {
-			u.Weights = append(u.Weights, g.Weights[index[i]])
-		}
-	}
+	u.Edges, u.Weights = distinct(edges, g.Weights, index)
 	return u
 }
 

@@ -32,7 +32,7 @@ type Neighbors struct {
 	sample sample
 	old    []int32
 	since  since
-	own    within
+	rounds []int32 // [n, k] of Within: similarity of each, in steps
 
 	rows, columns kernels.CSR // of z, where few of its entries are not 0
 	values        []float32

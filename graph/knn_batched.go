@@ -6,16 +6,6 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
-// within searches for the neighbours of nodes in their own graphs.
-type within struct {
-	idx    []int32 // [n, k]
-	rounds []int32 // [n, k] similarity of each, in steps
-	z      []float32
-	ok     []bool // whether a row of z has a direction
-	offset []int32
-	f, k   int
-}
-
 // similaritySteps are those of 1 in which Within compares similarities.
 const similaritySteps = 1 << 12
 
@@ -35,45 +25,38 @@ func (s *Neighbors) Within(pool *kernels.Pool, emb []float32, offset []int32, f,
 	}
 	n := int(offset[len(offset)-1])
 	s.directions.normalise(pool, emb, n, f)
-	w := &s.own
-	w.idx, w.rounds = room(w.idx, n*k), room(w.rounds, n*k)
-	w.z, w.ok, w.offset, w.f, w.k = s.directions.z, s.directed, offset, f, k
+	s.idx, s.rounds = room(s.idx, n*k), room(s.rounds, n*k)
 	if k > 0 {
-		pool.For(len(offset)-1, 1, w)
+		parallel(pool, len(offset)-1, 1, func(lo, hi int) {
+			for g := lo; g < hi; g++ {
+				for v := offset[g]; v < offset[g+1]; v++ {
+					s.among(v, offset[g], offset[g+1], f, k)
+				}
+			}
+		})
 	}
-	w.z, w.ok, w.offset = nil, nil, nil
-	return w.idx
+	return s.idx
 }
 
-// Do searches in the graphs lo to hi-1: the body of a parallel loop.
-func (w *within) Do(lo, hi int) {
-	for g := lo; g < hi; g++ {
-		first, end := w.offset[g], w.offset[g+1]
-		for v := first; v < end; v++ {
-			w.nearest(v, first, end)
-		}
-	}
-}
-
-// nearest finds the neighbours of v among the nodes first to end-1.
-func (w *within) nearest(v, first, end int32) {
-	idx, rounds := w.idx[int(v)*w.k:][:w.k], w.rounds[int(v)*w.k:][:w.k]
+// among finds the neighbours of v among the nodes first to end-1.
+func (s *Neighbors) among(v, first, end int32, f, k int) {
+	idx, rounds := s.idx[int(v)*k:][:k], s.rounds[int(v)*k:][:k]
 	for i := range idx {
 		idx[i] = -1
 	}
-	if !w.ok[v] {
+	if !s.directed[v] {
 		return
 	}
-	row, have := w.z[int(v)*w.f:][:w.f], 0
+	row, have := s.z[int(v)*f:][:f], 0
 	for u := first; u < end; u++ {
-		if u == v || !w.ok[u] {
+		if u == v || !s.directed[u] {
 			continue
 		}
-		r := int32(math.Round(float64(dot(row, w.z[int(u)*w.f:][:w.f])) * similaritySteps))
-		if have == w.k && r <= rounds[have-1] {
+		r := int32(math.Round(float64(dot(row, s.z[int(u)*f:][:f])) * similaritySteps))
+		if have == k && r <= rounds[have-1] {
 			continue
 		}
-		have = min(have+1, w.k)
+		have = min(have+1, k)
 		at := have - 1
 		for ; at > 0 && rounds[at-1] < r; at-- {
 			idx[at], rounds[at] = idx[at-1], rounds[at-1]

@@ -34,27 +34,10 @@ func (x *NodeFeatures) LSA(pool *kernels.Pool, n, width int, s rng.Stream) []flo
 		return p
 	}
 	var rows []sparseRow
-	count := make([]int32, x.Cols+1)
 	for _, i := range x.someRows(n, lsaEntries, s.Sub("rows")) {
-		row := x.scaled(i, rarity)
-		rows = append(rows, row)
-		for _, c := range row.col {
-			count[c+1]++
-		}
+		rows = append(rows, x.scaled(i, rarity))
 	}
-	for c := range x.Cols {
-		count[c+1] += count[c]
-	}
-	columns := make([]sparseRow, x.Cols) // the transposed matrix
-	at, val := make([]int32, count[x.Cols]), make([]float32, count[x.Cols])
-	for c := range columns {
-		columns[c] = sparseRow{at[count[c]:count[c]:count[c+1]], val[count[c]:count[c]:count[c+1]]}
-	}
-	for i, r := range rows {
-		for k, c := range r.col {
-			columns[c].col, columns[c].val = append(columns[c].col, int32(i)), append(columns[c].val, r.val[k])
-		}
-	}
+	columns := transposed(rows, x.Cols)
 	v, y := make([]float64, x.Cols*width), make([]float64, len(rows)*width)
 	for i := range v {
 		v[i] = s.Normal(uint64(i))

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/gsrc-dev/gsrc/rng"
-	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
 // Rows is a graph by its nodes' incoming entries, which may lie in files. Where it has a method
@@ -87,10 +86,7 @@ func (s *NeighborSampler) Sample(b *NeighborBatch, seeds []int32, stream rng.Str
 			return fmt.Errorf("graph: seed %d is no node, or occurs twice", v)
 		}
 	}
-	if b.In == nil {
-		b.In, b.Out = &kernels.CSR{}, &kernels.CSR{}
-	}
-	in := b.In
+	in, out := b.matrices()
 	in.RowPtr, in.Col = append(in.RowPtr[:0], 0), in.Col[:0]
 	from := 0
 	b.Reach = b.Reach[:0]
@@ -119,7 +115,7 @@ func (s *NeighborSampler) Sample(b *NeighborBatch, seeds []int32, stream rng.Str
 	}
 	b.N, b.E = len(b.Nodes), len(in.Col)
 	b.Reach = append(b.Reach, b.N)
-	in.Rows, in.Cols, b.Out.Rows, b.Out.Cols = b.N, b.N, b.N, b.N
+	in.Rows, in.Cols, out.Rows, out.Cols = b.N, b.N, b.N, b.N
 	return nil
 }
 
@@ -137,13 +133,11 @@ func (b *NeighborBatch) Extend(n int) {
 // Hop makes s the block of the entries into the nodes within k hops, from those within k + 1. Its
 // rows are the batch's.
 func (b *NeighborBatch) Hop(k int, s *Structure) {
-	if s.In == nil {
-		s.In, s.Out = &kernels.CSR{}, &kernels.CSR{}
-	}
+	in, out := s.matrices()
 	n, sources := b.Reach[k], b.Reach[k+1]
 	s.N, s.E = n, int(b.In.RowPtr[n])
-	s.In.Rows, s.In.Cols, s.In.RowPtr, s.In.Col = n, sources, b.In.RowPtr[:n+1], b.In.Col[:s.E]
-	s.Out.Rows, s.Out.Cols = sources, n
+	in.Rows, in.Cols, in.RowPtr, in.Col = n, sources, b.In.RowPtr[:n+1], b.In.Col[:s.E]
+	out.Rows, out.Cols = sources, n
 	s.transpose()
 }
 

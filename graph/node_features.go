@@ -58,6 +58,25 @@ func (a sparseRow) dot(b sparseRow) (sum float64) {
 	return sum
 }
 
+// transposed returns the columns of a matrix of that many.
+func transposed(rows []sparseRow, cols int) []sparseRow {
+	columns, count := make([]sparseRow, cols), make([]int, cols)
+	for _, r := range rows {
+		for _, c := range r.col {
+			count[c]++
+		}
+	}
+	for c, n := range count {
+		columns[c] = sparseRow{make([]int32, 0, n), make([]float32, 0, n)}
+	}
+	for i, r := range rows {
+		for k, c := range r.col {
+			columns[c].col, columns[c].val = append(columns[c].col, int32(i)), append(columns[c].val, r.val[k])
+		}
+	}
+	return columns
+}
+
 // scaled returns row i with its columns scaled and then itself, to length 1 unless there is
 // nothing to scale.
 func (x *NodeFeatures) scaled(i int, columns []float64) sparseRow {

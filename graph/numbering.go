@@ -33,6 +33,12 @@ func (m *numbering) meet(v int64, next int) (place int32, isNew bool) {
 	return x.place, isNew
 }
 
+// find returns the number of a node, and whether it has one.
+func (m *numbering) find(v int32) (place int32, met bool) {
+	x := m.of[v]
+	return x.place, x.round == m.round
+}
+
 // touch has what meeting a node reads come from memory, beside what it does for others, which do not wait
 // for each other.
 func (m *numbering) touch(v int32) { m.touched ^= m.of[v].round }

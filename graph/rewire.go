@@ -88,10 +88,6 @@ func (r Rewiring) Apply(pool *kernels.Pool, g *Graph, x NodeFeatures, columns []
 	if columns == nil {
 		columns = slices.Repeat([]float64{1}, x.Cols)
 	}
-	out = &Graph{N: g.N, Directed: g.Directed}
-	if g.Weights != nil {
-		out.Weights = []float32{}
-	}
 	var rows []sparseRow
 	if r.Cut > 0 || r.K > 0 {
 		rows = make([]sparseRow, g.N)
@@ -101,17 +97,11 @@ func (r Rewiring) Apply(pool *kernels.Pool, g *Graph, x NodeFeatures, columns []
 			}
 		})
 	}
-	if !r.None {
-		for i, e := range g.Edges {
-			if r.Cut > 0 && !(rows[e[0]].dot(rows[e[1]]) >= r.Cut) {
-				continue
-			}
-			out.Edges = append(out.Edges, e)
-			if g.Weights != nil {
-				out.Weights = append(out.Weights, g.Weights[i])
-			}
-		}
+	keep := make([]bool, len(g.Edges))
+	for i, e := range g.Edges {
+		keep[i] = !r.None && (r.Cut <= 0 || rows[e[0]].dot(rows[e[1]]) >= r.Cut)
 	}
+	out = g.only(keep)
 	dropped = len(g.Edges) - len(out.Edges)
 	if r.K == 0 {
 		return out, dropped, 0, nil
@@ -127,8 +117,7 @@ func (r Rewiring) Apply(pool *kernels.Pool, g *Graph, x NodeFeatures, columns []
 			pairs = append(pairs, e)
 		}
 	}
-	out.Edges, out.Weights = mergeEdges(out.Edges, out.Weights, pairs)
-	return out, dropped, len(pairs), nil
+	return out.with(pairs), dropped, len(pairs), nil
 }
 
 // nearestRows returns the k nearest of each row by cosine, as [KNN] does, but none whose
@@ -150,13 +139,8 @@ func nearestRows(pool *kernels.Pool, rows []sparseRow, cols, k int, sparse bool)
 		}
 		return idx
 	}
-	byColumn := make([]sparseRow, cols) // the transpose
-	for i, r := range rows {
-		for j, c := range r.col {
-			byColumn[c].col, byColumn[c].val = append(byColumn[c].col, int32(i)), append(byColumn[c].val, r.val[j])
-		}
-	}
-	idx := make([]int32, n*k)
+	byColumn := transposed(rows, cols)
+	idx := slices.Repeat([]int32{-1}, n*k)
 	parallel(pool, n, 128, func(lo, hi int) {
 		sum := make([]float64, n)
 		var near []int32
@@ -185,11 +169,7 @@ func nearestRows(pool *kernels.Pool, rows []sparseRow, cols, k int, sparse bool)
 				}
 				near = slices.Insert(near, at, int32(w))
 			}
-			of := idx[u*k:][:k]
-			for i := range of {
-				of[i] = -1
-			}
-			copy(of, near)
+			copy(idx[u*k:], near)
 		}
 	})
 	return idx

@@ -75,7 +75,7 @@ func NewEdgeSampler(g *Graph, opt SamplerOptions, s rng.Stream) (*EdgeSampler, e
 		return nil, fmt.Errorf("graph: %d batches of %d edges without replacement need more than the graph's %d edges; lower one of them", opt.BatchesPerEpoch, opt.Edges, m)
 	}
 	st := g.Structure()
-	return &EdgeSampler{g: g, opt: opt, s: s, epoch: math.MaxUint64, perm: make([]int, m), near: newNeighborhood(st), batch: Batch{Graph: &Graph{}}}, nil
+	return &EdgeSampler{g: g, opt: opt, s: s, epoch: math.MaxUint64, perm: make([]int, m), near: &neighborhood{st: st}, batch: Batch{Graph: &Graph{}}}, nil
 }
 
 // Batch draws the batch of a step. Step t is batch t mod BatchesPerEpoch of
@@ -110,16 +110,8 @@ func (e *EdgeSampler) Batch(step uint64) *Batch {
 // neighborhood is the scratch memory of searches in one structure.
 type neighborhood struct {
 	st    *Structure
-	at    []int32 // [N] -1, or a mark while a search runs
+	met   numbering
 	drawn []int32
-}
-
-func newNeighborhood(st *Structure) *neighborhood {
-	n := &neighborhood{st: st, at: make([]int32, st.N)}
-	for i := range n.at {
-		n.at[i] = -1
-	}
-	return n
 }
 
 // around appends to found, which is empty, the nodes within that many hops of seeds, which
@@ -127,6 +119,7 @@ func newNeighborhood(st *Structure) *neighborhood {
 // sources of the edges that enter it, since those are what its layer reads. With fanOut > 0
 // at most as many sources of each node are followed, drawn evenly from the stream.
 func (n *neighborhood) around(found, seeds []int32, hops, fanOut int, stream rng.Stream) []int32 {
+	n.met.begin(n.st.N)
 	found = n.visit(found, seeds)
 	in := n.st.In
 	for hop, lo := 0, 0; hop < hops && lo < len(found); hop++ {
@@ -144,18 +137,14 @@ func (n *neighborhood) around(found, seeds []int32, hops, fanOut int, stream rng
 		}
 		lo = hi
 	}
-	for _, v := range found {
-		n.at[v] = -1
-	}
 	slices.Sort(found)
 	return found
 }
 
-// visit marks and appends to found those of nodes that are not marked yet.
+// visit appends to found those of nodes that were not met yet.
 func (n *neighborhood) visit(found, nodes []int32) []int32 {
 	for _, v := range nodes {
-		if n.at[v] < 0 {
-			n.at[v] = 0
+		if _, isNew := n.met.meet(int64(v), len(found)); isNew {
 			found = append(found, v)
 		}
 	}
@@ -165,8 +154,9 @@ func (n *neighborhood) visit(found, nodes []int32) []int32 {
 // induce makes sub the subgraph of g on the nodes and appends to edgeOf the
 // positions of its edges in g, in the memory that both have.
 func (n *neighborhood) induce(sub *Graph, edgeOf []int32, g *Graph, nodes []int32) []int32 {
+	n.met.begin(n.st.N)
 	for i, v := range nodes {
-		n.at[v] = int32(i)
+		n.met.meet(int64(v), i)
 	}
 	sub.N, sub.Directed, sub.Edges = len(nodes), g.Directed, sub.Edges[:0]
 	if g.Weights != nil {
@@ -176,19 +166,17 @@ func (n *neighborhood) induce(sub *Graph, edgeOf []int32, g *Graph, nodes []int3
 	for i, u := range nodes {
 		for j := out.RowPtr[u]; j < out.RowPtr[u+1]; j++ {
 			v := out.Col[j]
-			if n.at[v] < 0 || !g.Directed && v < u {
+			place, met := n.met.find(v)
+			if !met || !g.Directed && v < u {
 				continue
 			}
 			e := n.st.EdgeOf[out.Perm[j]]
-			sub.Edges = append(sub.Edges, [2]int32{int32(i), n.at[v]})
+			sub.Edges = append(sub.Edges, [2]int32{int32(i), place})
 			edgeOf = append(edgeOf, e)
 			if g.Weights != nil {
 				sub.Weights = append(sub.Weights, g.Weights[e])
 			}
 		}
-	}
-	for _, v := range nodes {
-		n.at[v] = -1
 	}
 	return edgeOf
 }

@@ -129,7 +129,7 @@ func TestFanOutCaps(t *testing.T) {
 	}
 	st := g.Structure()
 	for _, c := range []struct{ hops, fan, want int }{{0, 0, 1}, {1, 0, 41}, {1, 7, 8}, {2, 7, 8}, {1, 40, 41}, {1, 100, 41}} {
-		if got := len(newNeighborhood(st).around(nil, []int32{0, 0}, c.hops, c.fan, 1)); got != c.want {
+		if got := len((&neighborhood{st: st}).around(nil, []int32{0, 0}, c.hops, c.fan, 1)); got != c.want {
 			t.Errorf("%d hops, fan-out %d: %d nodes, want %d", c.hops, c.fan, got, c.want)
 		}
 	}

@@ -48,10 +48,7 @@ func (s *Structure) Rebuild(g *Graph) {
 	if !g.Directed {
 		e *= 2
 	}
-	if s.In == nil {
-		s.In, s.Out = &kernels.CSR{}, &kernels.CSR{}
-	}
-	in, out := s.In, s.Out
+	in, out := s.matrices()
 	s.N, s.E = n, e
 	in.Rows, in.Cols, out.Rows, out.Cols = n, n, n, n
 	in.RowPtr = resize(in.RowPtr, n+1)
@@ -145,14 +142,22 @@ func Forward(rowPtr, col []int32) *Structure {
 
 // resize returns x with length n, in its own memory if that suffices. New
 // memory gets some room to grow, since refined graphs vary in size.
-func resize(x []int32, n int) []int32 {
+func resize[T any](x []T, n int) []T {
 	if cap(x) >= n {
 		return x[:n]
 	}
 	if x == nil {
-		return make([]int32, n)
+		return make([]T, n)
 	}
-	return make([]int32, n, n+n/8)
+	return make([]T, n, n+n/8)
+}
+
+// matrices returns In and Out, made on first use.
+func (s *Structure) matrices() (in, out *kernels.CSR) {
+	if s.In == nil {
+		s.In, s.Out = &kernels.CSR{}, &kernels.CSR{}
+	}
+	return s.In, s.Out
 }
 
 // EdgeIndex returns the entries as [2, E] int64 in two slices: src[p] → dst[p],

@@ -419,7 +419,7 @@ func (j *journal) writeGraph(s *Snapshot, labels []string, keys []committedKey) 
 	if err := os.Rename(temporary, path); err != nil {
 		return "", err
 	}
-	if err := wal.SyncDir(j.dir); err != nil {
+	if err := atomicfile.SyncDir(j.dir); err != nil {
 		return "", err
 	}
 	graphs, logs, err := j.list()

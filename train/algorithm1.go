@@ -119,15 +119,9 @@ type algorithm1 struct {
 }
 
 func (t algorithm1) run() error {
-	if !t.edges.fixed {
-		if err := t.refiner.begin(); err != nil {
-			return err
-		}
-		if err := t.pretrain(); err != nil {
-			return err
-		}
+	if err := t.contrast(); err != nil {
+		return err
 	}
-	t.chooseAnew()
 	if t.epochsLeft() {
 		if err := t.refresh(); err != nil {
 			return err
@@ -154,13 +148,9 @@ func (t algorithm1) unsupervised() error {
 	if t.edges.fixed {
 		return errors.New("train: without labels there is nothing to train on the graph as it is (candidates.structure = raw)")
 	}
-	if err := t.refiner.begin(); err != nil {
+	if err := t.contrast(); err != nil {
 		return err
 	}
-	if err := t.pretrain(); err != nil {
-		return err
-	}
-	t.chooseAnew()
 	if err := t.refresh(); err != nil {
 		return err
 	}
@@ -273,10 +263,25 @@ func (t algorithm1) classifierLoss(f *function, loss float64) float64 {
 	return sum
 }
 
+// contrast trains the encoder before the classifier.
+func (t algorithm1) contrast() error {
+	if t.edges.fixed {
+		return nil
+	}
+	if err := t.refiner.begin(); err != nil {
+		return err
+	}
+	if err := t.pretrain(); err != nil {
+		return err
+	}
+	t.chooseAnew()
+	return nil
+}
+
 // chooseAnew has candidates chosen by the encoder that pre-training led to, where it worked on
 // candidates itself.
 func (t algorithm1) chooseAnew() {
-	if f := t.prog.Func("pretrain"); f != nil && f.Arg("c") != nil && t.state.Epoch == 0 && !t.edges.fixed {
+	if f := t.prog.Func("pretrain"); f != nil && f.Arg("c") != nil && t.state.Epoch == 0 {
 		t.edges.chosen = false
 	}
 }

@@ -32,10 +32,7 @@ func newAnchorSampler(d runtime.Device, s rng.Stream, n, count int) (*anchorSamp
 		a.out = &runtime.Buffer{DType: ir.I64, Dims: []int{count}}
 		return a, d.Reserve(a.out, count)
 	}
-	a.out = runtime.I64(make([]int64, n), n)
-	for i := range a.out.I64 {
-		a.out.I64[i] = int64(i)
-	}
+	a.out = runtime.I64(indices[int64](n), n)
 	return a, nil
 }
 
@@ -118,28 +115,17 @@ func (b *batcher) draw(f *function, step int) error {
 	b.g.Graph, b.g.Dims[0], b.g.Dims[1] = &b.st, b.st.N, b.st.E
 	b.gather(b.t.ds.X, batch.Nodes)
 	b.setAnchors(batch.Anchors, nil)
-	for _, in := range []struct {
-		name string
-		v    *runtime.Buffer
-	}{{"x", b.x}, {"g", b.g}, {"anchors", b.anchors}} {
-		if f.reads[in.name] {
-			if err := f.Bind(in.name, in.v); err != nil {
-				return err
-			}
-		}
-	}
+	inputs := append(make([]namedBuffer, 0, 5), namedBuffer{"x", b.x}, namedBuffer{"g", b.g}, namedBuffer{"anchors", b.anchors})
 	if e := b.t.edges.prior; e != nil && f.reads["w"] {
 		b.w.F32 = e.OfEntries(b.w.F32, batch.Graph, &b.st, batch.Nodes)
 		b.w.Dims[0] = len(b.w.F32)
-		if err := f.Bind("w", b.w); err != nil {
-			return err
-		}
+		inputs = append(inputs, namedBuffer{"w", b.w})
 	}
 	if s := b.t.prog.inputs["x_struct"]; s != nil && f.reads["x_struct"] {
 		gatherRows(b.xStruct, s.F32, s.Dims[1], batch.Nodes)
-		return f.Bind("x_struct", b.xStruct)
+		inputs = append(inputs, namedBuffer{"x_struct", b.xStruct})
 	}
-	return nil
+	return bindRead(f, inputs)
 }
 
 // bindWhole gives a step that encodes the whole graph, as @joint does, its

@@ -60,11 +60,8 @@ func carry(t *nodeSteps, f *function) error {
 
 // startCarrying has @begin give what the first step reads.
 func startCarrying(t *nodeSteps) error {
-	f, err := t.prog.function("begin")
+	f, err := t.prog.run("begin", 0)
 	if err != nil {
-		return err
-	}
-	if err := f.Run(0); err != nil {
 		return err
 	}
 	return carry(t, f)

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -27,19 +28,19 @@ type evidence struct {
 	chunks func() (runtime.Chunks, error) // over which rows of all nodes are computed; nil: at once, in memory
 	files  *scratch.Files                 // where there are chunks, of what is known of pairs
 
-	f      *runtime.Function     // that judged pairs last; others would hold rows of all nodes too
-	weighs bool                  // it reads w
-	keep   bool                  // what judges candidates, since others will follow
-	once   bool                  // candidates are judged, none will follow
-	told   func(done, total int) // of the edges that are judged, in all passes over a large graph; may be nil
-	k      [2]int                // how many of near and of two are asked for
-	a      *runtime.Buffer       // [entries] weights of the graph's edges
-	w      *runtime.Buffer       // [P] of the pairs
-	pairs  *runtime.Buffer       // [2,P]
-	known  []ofPairs             // of the pairs in the graph as it is, which the function at hand may read
-	edges  []float32             // [E] how likely each edge is one
-	near   []int32               // [N,k[0]] by the rows "evidence"
-	two    []int32               // [N,k[1]]
+	f     *runtime.Function     // that judged pairs last; others would hold rows of all nodes too
+	reads []string              // its inputs
+	keep  bool                  // what judges candidates, since others will follow
+	once  bool                  // candidates are judged, none will follow
+	told  func(done, total int) // of the edges that are judged, in all passes over a large graph; may be nil
+	k     [2]int                // how many of near and of two are asked for
+	a     *runtime.Buffer       // [entries] weights of the graph's edges
+	w     *runtime.Buffer       // [P] of the pairs
+	pairs *runtime.Buffer       // [2,P]
+	known []ofPairs             // of the pairs in the graph as it is, which the function at hand may read
+	edges []float32             // [E] how likely each edge is one
+	near  []int32               // [N,k[0]] by the rows "evidence"
+	two   []int32               // [N,k[1]]
 
 	names, lin, rob []string // of the sources, and of those of the linear and robust regressions
 
@@ -110,10 +111,18 @@ func (e *evidence) weigh(w []float32) (err error) {
 	}
 	e.a.F32 = e.st.Spread(e.a.F32, w)
 	e.a.Dims[0] = len(e.a.F32)
-	if e.f != nil && slices.Contains(e.f.Inputs(), "a") {
-		return e.f.Bind("a", e.a)
+	if e.f == nil {
+		return nil
 	}
-	return nil
+	return e.bind("a", e.a)
+}
+
+// bind gives the function at hand an input if it reads that.
+func (e *evidence) bind(name string, b *runtime.Buffer) error {
+	if !slices.Contains(e.reads, name) {
+		return nil
+	}
+	return e.f.Bind(name, b)
 }
 
 // ready makes a function that judges pairs the one at hand.
@@ -128,7 +137,7 @@ func (e *evidence) ready(name string) error {
 	}
 	f, err := e.onHost(name, inputs)
 	if err == nil {
-		e.f, e.weighs = f, slices.Contains(f.Inputs(), "w")
+		e.f, e.reads = f, f.Inputs()
 	}
 	return err
 }
@@ -145,19 +154,6 @@ func (e *evidence) room(n int) {
 	e.pairs.Dims[1], e.w.Dims[0] = n, n
 }
 
-// run computes the function at hand for the pairs that are there.
-func (e *evidence) run() error {
-	if err := e.f.Bind("pairs", e.pairs); err != nil {
-		return err
-	}
-	if e.weighs {
-		if err := e.f.Bind("w", e.w); err != nil {
-			return err
-		}
-	}
-	return e.f.Run(0)
-}
-
 // over computes a function of n pairs, some at a time, which at gives with their weights, and
 // calls use with its results and the number of the first.
 func (e *evidence) over(name string, n int, at func(i int) (pair [2]int32, w float32), use func(f *runtime.Function, lo int)) error {
@@ -171,10 +167,16 @@ func (e *evidence) over(name string, n int, at func(i int) (pair [2]int32, w flo
 			pair, w := at(lo + i)
 			e.pairs.I64[i], e.pairs.I64[n+i], e.w.F32[i] = int64(pair[0]), int64(pair[1]), w
 		}
-		if err := e.bindKnown(lo, n); err != nil {
-			return err
+		err := errors.Join(e.bind("pairs", e.pairs), e.bind("w", e.w))
+		for i := range e.known {
+			x := &e.known[i]
+			x.part.F32, x.part.Dims = x.all[lo:lo+n], []int{n}
+			err = errors.Join(err, e.bind(x.name, &x.part))
 		}
-		if err := e.run(); err != nil {
+		if err == nil {
+			err = e.f.Run(0)
+		}
+		if err != nil {
 			return err
 		}
 		use(e.f, lo)
@@ -187,19 +189,6 @@ type ofPairs struct {
 	name string
 	all  []float32
 	part runtime.Buffer
-}
-
-// bindKnown gives the function at hand what is known of n pairs from lo on.
-func (e *evidence) bindKnown(lo, n int) error {
-	for i := range e.known {
-		x := &e.known[i]
-		if x.part.F32, x.part.Dims = x.all[lo:lo+n], []int{n}; slices.Contains(e.f.Inputs(), x.name) {
-			if err := e.f.Bind(x.name, &x.part); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // likelihoods calls use with how likely n pairs are edges, by [models.ExistingFunc] or

@@ -58,7 +58,7 @@ func newLookedAt(n, sources int, s rng.Stream) (l lookedAt) {
 			l.edges = append(l.edges, from+draw.Intn(uint64(i), to-from))
 		}
 	}
-	l.fitted = few(indices(looked), evidenceSample, s.Sub("edges"))
+	l.fitted = few(indices[int](looked), evidenceSample, s.Sub("edges"))
 	return l
 }
 
@@ -428,14 +428,14 @@ func (e *evidence) fitNew(looked lookedAt, edges *judgedEdges, random [][]float3
 	}
 	rank = few(rank, newEdges, s.Sub("edges"))
 	var pairs [][2]int32
-	for _, i := range few(indices(len(none)), newPairs, s.Sub("pairs")) {
+	for _, i := range few(indices[int](len(none)), newPairs, s.Sub("pairs")) {
 		pairs = append(pairs, none[i])
 	}
 	columns, err := e.judge(pairs, nil, e.names)
 	if err != nil {
 		return err
 	}
-	random = chosen(random, few(indices(len(random[0])), newRandom, s.Sub("random")))
+	random = chosen(random, few(indices[int](len(random[0])), newRandom, s.Sub("random")))
 	for c := range columns {
 		columns[c] = append(columns[c], random[c]...)
 	}
@@ -446,7 +446,7 @@ func (e *evidence) fitNew(looked lookedAt, edges *judgedEdges, random [][]float3
 // newCandidates returns pairs of nodes and their neighbours in lists that are no edges, sorted. Of
 // many nodes it looks at some that are drawn.
 func (e *evidence) newCandidates(s rng.Stream, lists ...[]int32) (none [][2]int32, err error) {
-	nodes := few(indices(e.g.N), newNodes, s.Sub("nodes"))
+	nodes := few(indices[int](e.g.N), newNodes, s.Sub("nodes"))
 	var from, to []int32
 	for _, list := range lists {
 		k := len(list) / e.g.N
@@ -462,16 +462,7 @@ func (e *evidence) newCandidates(s rng.Stream, lists ...[]int32) (none [][2]int3
 	if err != nil {
 		return nil, err
 	}
-	old := e.g.Edges
-	for _, pair := range listed.Edges {
-		for len(old) > 0 && slices.Compare(old[0][:], pair[:]) < 0 {
-			old = old[1:]
-		}
-		if len(old) == 0 || old[0] != pair {
-			none = append(none, pair)
-		}
-	}
-	return none, nil
+	return graph.Difference(listed, e.g), nil
 }
 
 // few returns at most n of x, drawn, in their order.
@@ -486,14 +477,6 @@ func few(x []int, n int, s rng.Stream) []int {
 		out[i] = x[k]
 	}
 	return out
-}
-
-func indices(n int) []int {
-	x := make([]int, n)
-	for i := range x {
-		x[i] = i
-	}
-	return x
 }
 
 // open tells from 0 to 1 whether edges that robust evidence doubts hold each other up, as

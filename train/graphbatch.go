@@ -149,32 +149,11 @@ func (b *graphBatch) bind(f *function) error {
 		if f.Name() == "classify" {
 			g, w = r.c, &r.w.Buffer
 		}
-		for _, in := range [...]struct {
-			name string
-			v    *runtime.Buffer
-		}{{"c", r.c}, {"p", &r.p.Buffer}, {"old", &r.old.Buffer}} {
-			if err := bindRead(f, in.name, in.v); err != nil {
-				return err
-			}
-		}
-	}
-	for _, in := range [...]struct {
-		name string
-		v    *runtime.Buffer
-	}{{"x", b.x}, {"g", g}, {"batch", b.batch}, {"labels", b.labels}, {"targets", b.targets}, {"w", w}, {passes.Present, b.present}} {
-		if err := bindRead(f, in.name, in.v); err != nil {
+		if err := bindRead(f, []namedBuffer{{"c", r.c}, {"p", &r.p.Buffer}, {"old", &r.old.Buffer}}); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-// bindRead gives a function an argument if it reads it.
-func bindRead(f *function, name string, v *runtime.Buffer) error {
-	if !f.reads[name] {
-		return nil
-	}
-	return f.Bind(name, v)
+	return bindRead(f, []namedBuffer{{"x", b.x}, {"g", g}, {"batch", b.batch}, {"labels", b.labels}, {"targets", b.targets}, {"w", w}, {passes.Present, b.present}})
 }
 
 // candidateBatch is the candidate edges of a batch's graphs.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
@@ -42,7 +43,7 @@ func (t *graphSteps) embed() error {
 		return err
 	}
 	t.embedding = t.embedding[:0]
-	err = t.runParts(f, allOf(t.c), func(part []int32) error {
+	err = t.runParts(f, indices[int32](len(t.c.Graphs)), func(part []int32) error {
 		nodes := 0
 		for _, g := range part {
 			nodes += t.nodesOf(g)
@@ -174,17 +175,19 @@ func (t *graphSteps) scorePairs(similarity, p []float32) error {
 		if err := f.Run(uint64(t.state.Step())); err != nil {
 			return err
 		}
-		s, fresh, old, err := read3(f, "similarity", "probability", "probability_existing")
-		if err != nil {
-			return err
+		var results [3]*runtime.Buffer
+		for i, name := range []string{"similarity", "probability", "probability_existing"} {
+			if results[i], err = f.Read(name); err != nil {
+				return err
+			}
+			if results[i] == nil {
+				return fmt.Errorf("train: @score lacks the result %s; it has %v", name, f.Outputs())
+			}
 		}
-		if s == nil || fresh == nil || old == nil {
-			return fmt.Errorf("train: @score lacks one of the results similarity, probability, probability_existing; it has %v", f.Outputs())
-		}
-		copy(similarity[lo:hi], s.F32)
+		copy(similarity[lo:hi], results[0].F32)
 		for i, existing := range e.cand.Existing[lo:hi] {
-			if p[int(lo)+i] = fresh.F32[i]; existing {
-				p[int(lo)+i] = old.F32[i]
+			if p[int(lo)+i] = results[1].F32[i]; existing {
+				p[int(lo)+i] = results[2].F32[i]
 			}
 		}
 	}

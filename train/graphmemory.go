@@ -35,7 +35,7 @@ func predictGraphs(d runtime.Device, prog *ir.Module, c *data.Collection, cfg *c
 			return nil, err
 		}
 	}
-	every := allOf(c)
+	every := indices[int32](len(c.Graphs))
 	nodes := func(g int32) int { return c.Graphs[g].N }
 	if err := p.batch.join(largest(every, cfg.Train.BatchGraphs, nodes), refines); err != nil {
 		return nil, err

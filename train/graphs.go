@@ -96,10 +96,7 @@ func (g graphTask) start(t *trainer) (steps, error) {
 	}
 	var share []float64
 	if t.prog.takes("targets") {
-		labels := make([]int64, len(t.split.Train))
-		for i, g := range t.split.Train {
-			labels[i] = int64(c.Labels[g])
-		}
+		labels := answers(c.Labels, t.split.Train)
 		share = shares(labels, c.Classes)
 		for k := range share {
 			share[k] *= float64(len(labels))

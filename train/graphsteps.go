@@ -239,23 +239,11 @@ func (t *graphSteps) evaluate() (score, error) {
 
 // final classifies all graphs by the kept state.
 func (t *graphSteps) final(*Model) (logits, probs *runtime.Buffer, err error) {
-	var rest []int32
-	used := make([]bool, t.logits.Dims[0])
-	for _, part := range [][]int32{t.split.Val, t.split.Test} {
-		for _, g := range part {
-			used[g] = true
-		}
+	rest := without(len(t.c.Graphs), t.split.Val, t.split.Test)
+	for _, part := range [][]int32{t.split.Val, t.split.Test, rest} {
 		if err := t.classify(part); err != nil {
 			return nil, nil, err
 		}
-	}
-	for g := range used {
-		if !used[g] {
-			rest = append(rest, int32(g))
-		}
-	}
-	if err := t.classify(rest); err != nil {
-		return nil, nil, err
 	}
 	probs = runtime.Zeros(t.logits.Dims...)
 	t.pool.Softmax(probs.F32, t.logits.F32, t.logits.Dims[0], t.info.Classes)
@@ -271,11 +259,11 @@ func part(graphs []int32, i, n int) []int32 {
 	return graphs[i*len(graphs)/n : (i+1)*len(graphs)/n]
 }
 
-// allOf are all graphs of a collection.
-func allOf(c *data.Collection) []int32 {
-	all := make([]int32, len(c.Graphs))
-	for g := range all {
-		all[g] = int32(g)
+// indices are 0, 1, …, n − 1.
+func indices[T int | int32 | int64](n int) []T {
+	x := make([]T, n)
+	for i := range x {
+		x[i] = T(i)
 	}
-	return all
+	return x
 }

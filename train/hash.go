@@ -16,20 +16,14 @@ import (
 func (r *Model) Hash() string {
 	h := sha256.New()
 	w := bufio.NewWriter(h)
-	var eight [8]byte
-	number := func(v uint64) {
-		binary.LittleEndian.PutUint64(eight[:], v)
-		w.Write(eight[:])
-	}
+	number := func(v uint64) { w.Write(binary.LittleEndian.AppendUint64(w.AvailableBuffer(), v)) }
 	floats := func(x []float32) {
 		number(uint64(len(x)))
-		var b [4]byte
 		for _, v := range x {
 			if v != v {
 				v = float32(math.NaN())
 			}
-			binary.LittleEndian.PutUint32(b[:], math.Float32bits(v))
-			w.Write(b[:])
+			w.Write(binary.LittleEndian.AppendUint32(w.AvailableBuffer(), math.Float32bits(v)))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Params)) {

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/compiler"
@@ -57,12 +58,9 @@ func (j *Judge) Least() int64 { return int64(j.least) }
 
 // needs returns what chunks of nodes take at least, and what functions do that judge pairs.
 func (e *evidence) needs(names []string) (least, beside int, err error) {
-	degree, stored := 0, 0
-	for v := range e.st.N {
-		degree = max(degree, int(e.st.In.RowPtr[v+1]-e.st.In.RowPtr[v]))
-	}
+	room := chunkRoom{degree: mostEntries(e.st)}
 	if x := e.prog.inputs["x"]; x.Sparse != nil {
-		stored = len(x.Sparse.Values)/max(1, e.st.N) + 1
+		room.stored = len(x.Sparse.Values)/max(1, e.st.N) + 1
 	}
 	of := func(t ir.Type, dims ...int) *runtime.Buffer { return runtime.Extent{Dims: dims}.Buffer(t) }
 	pairs := of(ir.T(ir.F32, "P"), evidenceChunk)
@@ -78,17 +76,36 @@ func (e *evidence) needs(names []string) (least, beside int, err error) {
 			}
 			beside = max(beside, m.Main.Bytes+m.Pool.Bytes(e.pool.Threads()))
 		}
-		parts, err := passes.Cut(e.prog.Module, ofNodes)
-		if err != nil {
+		if err := room.of(e.prog.Module, ofNodes); err != nil {
 			return 0, 0, err
 		}
-		room, err := runtime.LeastRoom(parts, degree, stored)
-		if err != nil {
-			return 0, 0, err
-		}
-		least = max(least, room)
 	}
-	return least, beside, nil
+	return room.least, beside, nil
+}
+
+// chunkRoom is what chunks of nodes take at least, of some functions.
+type chunkRoom struct {
+	degree, stored int // entries and elements of sparse features that a node has
+	least          int
+}
+
+// of adds a function of all nodes.
+func (r *chunkRoom) of(m *ir.Module, name string) error {
+	parts, err := passes.Cut(m, name)
+	if err != nil {
+		return fmt.Errorf("train: @%s cannot be computed over chunks of nodes: %w", name, err)
+	}
+	room, err := runtime.LeastRoom(parts, r.degree, r.stored)
+	r.least = max(r.least, room)
+	return err
+}
+
+// mostEntries is how many entries a node has at most.
+func mostEntries(st *graph.Structure) (most int) {
+	for v := range st.N {
+		most = max(most, int(st.In.RowPtr[v+1]-st.In.RowPtr[v]))
+	}
+	return most
 }
 
 // Rows calls use with the rows by which nodes are compared where candidates are searched,

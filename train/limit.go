@@ -33,7 +33,7 @@ func (t *trainer) checkMemory() error {
 			need = max(need, (need+beside)*10/11+10)
 		}
 		e := &budget.ExceededError{What: "training " + t.module.Name + without, Need: need, Free: total, Total: total}
-		advice := t.lower()
+		advice := t.job.Task.advice(t.cfg, t.prog.Module)
 		switch {
 		case strings.Contains(what, "DeepWalk"):
 			advice = "lower deepwalk.width or deepwalk.walks"
@@ -247,9 +247,6 @@ func paramBytes(prog *ir.Module) int64 {
 	return params
 }
 
-// lower says which options make a run take less memory.
-func (t *trainer) lower() string { return t.job.Task.advice(t.cfg, t.prog.Module) }
-
 // nearest bounds how many pairs the search for candidates among n nodes finds.
 func nearest(cfg *config.Config, n int) int64 {
 	return budget.Mul(int64(n), int64(min(cfg.MostCandidates(), n)))
@@ -262,7 +259,7 @@ func (t *trainer) explainMemory(err error) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	advice := t.lower()
+	advice := t.job.Task.advice(t.cfg, t.prog.Module)
 	need := ""
 	f, failed := t.job.Task.Forecast(t.device, t.prog.Module, t.cfg, t.split, 0)
 	if failed == nil {

@@ -7,7 +7,6 @@ import (
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/passes"
-	"github.com/gsrc-dev/gsrc/runtime"
 )
 
 // givenBack says which functions are given back before others are there, as [program.drop] does,
@@ -72,33 +71,24 @@ func (p *predictor) searchedFirst() bool {
 // chunks has evaluation run over chunks of nodes, in what a limit leaves for it, and all that a
 // refining model computes of all nodes.
 func (p *predictor) chunks(limit int) error {
-	degree, stored, least := 0, 0, 0
-	for v := range p.g.N {
-		degree = max(degree, int(p.g.In.RowPtr[v+1]-p.g.In.RowPtr[v]))
-	}
+	room := chunkRoom{degree: mostEntries(p.g)}
 	if x := p.ds.X; x.IsSparse() {
-		stored = len(x.Val)/max(1, x.Rows) + 1
+		room.stored = len(x.Val)/max(1, x.Rows) + 1
 	}
 	names := []string{"classify"}
 	if refines(p.prog) {
 		names = append(names, "encode", "probability")
-		degree += p.cfg.MostCandidates() // and who proposes the node, which no one knows
+		room.degree += p.cfg.MostCandidates() // and who proposes the node, which no one knows
 	}
 	for _, name := range names {
 		if p.prog.Func(name) == nil || p.embedding() == nil && name != "classify" {
 			continue
 		}
-		parts, err := passes.Cut(p.prog, name)
-		if err != nil && !refines(p.prog) {
+		if err := room.of(p.prog, name); err != nil && !refines(p.prog) {
 			return nil // it reads more than neighbours: the whole graph it is
 		} else if err != nil {
-			return fmt.Errorf("train: @%s cannot be computed over chunks of nodes: %w; take train.sampler=full", name, err)
+			return fmt.Errorf("%w; take train.sampler=full", err)
 		}
-		room, err := runtime.LeastRoom(parts, degree, stored)
-		if err != nil {
-			return err
-		}
-		least = max(least, room)
 	}
 	judging := p.prog.Param(models.EvidenceProjection) != nil
 	for i := range p.f.Functions {
@@ -112,15 +102,9 @@ func (p *predictor) chunks(limit int) error {
 		if !judging {
 			continue
 		}
-		parts, err := passes.Cut(p.prog, ofNodes)
-		if err != nil {
-			return fmt.Errorf("train: @%s cannot be computed over chunks of nodes: %w", ofNodes, err)
-		}
-		room, err := runtime.LeastRoom(parts, degree, stored)
-		if err != nil {
+		if err := room.of(p.prog, ofNodes); err != nil {
 			return err
 		}
-		least = max(least, room)
 		if f.Setup = 0; f.Name == "rows" {
 			f.Arena, f.Live, f.Unshared = 0, 0, 0
 		}
@@ -153,7 +137,7 @@ func (p *predictor) chunks(limit int) error {
 	}
 	p.f.Functions = slices.DeleteFunc(p.f.Functions, func(f FunctionMemory) bool { return slices.Contains(names, f.Name) })
 	p.peak() // of what is left
-	least = max(least, min(leastChunk, 4096*p.g.N))
+	least := max(room.least, min(leastChunk, 4096*p.g.N))
 	p.f.Chunk = max(least, min(limit-p.f.Peak-unforeseen, mostChunk))
 	chunked := FunctionMemory{Name: "classify", Phase: "train", later: []string{"joint", "end"}, Arena: p.f.Chunk, Live: least, Unshared: p.f.Chunk}
 	if judging {

@@ -46,10 +46,7 @@ type Model struct {
 func (r *Model) write(dir string, task Task) error {
 	f := &safetensors.File{Metadata: map[string]string{"model": r.Model}}
 	for _, p := range r.Module.Params {
-		shape := make([]int, p.Type.Rank())
-		for i, d := range p.Type.Dims {
-			shape[i], _ = d.Size()
-		}
+		shape, _ := p.Type.Shape(nil) // optim.New refuses others
 		f.Tensors = append(f.Tensors, safetensors.Tensor{Name: p.Name, Shape: shape, Data: r.Params[p.Name]})
 	}
 	if err := atomicfile.Write(filepath.Join(dir, checkpoint.WeightsFile), f.Write); err != nil {
@@ -115,13 +112,9 @@ func (r *Model) load(f *checkpoint.File, info *Info, dir string) (err error) {
 		return fmt.Errorf("the checkpoint does not belong to %s, %s and %s beside it", checkpoint.ConfigFile, checkpoint.ModuleFile, checkpoint.InfoFile)
 	}
 	for _, p := range r.Module.Params {
-		shape := make([]int, p.Type.Rank())
-		for i, d := range p.Type.Dims {
-			size, ok := d.Size()
-			if !ok {
-				return fmt.Errorf("parameter $%s has the type %s; parameters need fixed sizes", p.Name, p.Type)
-			}
-			shape[i] = size
+		shape, err := p.Type.Shape(nil)
+		if err != nil {
+			return fmt.Errorf("parameter $%s has the type %s; parameters need fixed sizes", p.Name, p.Type)
 		}
 		if r.Params[p.Name], err = f.BestParam(p.Name, shape); err != nil {
 			return err

@@ -126,11 +126,8 @@ func (t *nodeSteps) infer() error {
 	if t.chunk > 0 {
 		return inferChunked(t)
 	}
-	f, err := t.prog.function("probability")
+	f, err := t.prog.run("probability", t.state.Step())
 	if err != nil {
-		return err
-	}
-	if err := f.Run(uint64(t.state.Step())); err != nil {
 		return err
 	}
 	e, x := t.edges, &t.found
@@ -239,11 +236,8 @@ func (t *nodeSteps) proposed(o runtime.CandidateOptions) ([]int32, error) {
 		}
 	}
 	if t.prog.Func("similar") != nil {
-		f, err := t.prog.function("similar")
+		f, err := t.prog.run("similar", 0)
 		if err != nil {
-			return nil, err
-		}
-		if err := f.Run(0); err != nil {
 			return nil, err
 		}
 		rows, err := f.Read("rows")

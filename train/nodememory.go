@@ -67,15 +67,9 @@ func (n nodeTask) predict(d runtime.Device, prog *ir.Module, cfg *config.Config,
 		return nil, err
 	}
 	p := &predictor{forecaster: newForecaster(d, prog, cfg), loaded: map[string]int{}, ds: ds, g: st, dims: n.DataInfo(d, cfg, split).Dims, val: len(split.Val), split: split}
-	for _, v := range mostTrained(cfg, split, ds.Graph.N, ds.Classes) {
-		p.train = append(p.train, int64(v))
-	}
-	outer := split.Outer
-	if outer == nil {
-		outer = split.Halved().Outer
-	}
-	for _, v := range outer {
-		p.outer = append(p.outer, int64(v))
+	p.train, p.outer = numbers(mostTrained(cfg, split, ds.Graph.N, ds.Classes)), numbers(split.Outer)
+	if split.Outer == nil {
+		p.outer = numbers(split.Halved().Outer)
 	}
 	p.dims["N"], p.dims["T"] = ds.Graph.N, len(p.train)
 	if cfg.Train.Sampler == "edges" { // both ends of each seed edge, if no two share one
@@ -221,10 +215,7 @@ func (p *predictor) batch(f *ir.Func, in map[string]*runtime.Buffer) (dims map[s
 	if list[0] != nil && list[1] != nil {
 		list[0].Extend(list[1].N)
 	}
-	seeds := make([]int64, b.Reach[0])
-	for i := range seeds {
-		seeds[i] = int64(i)
-	}
+	seeds := indices[int64](b.Reach[0])
 	for name, x := range map[string][]int64{"train_idx": seeds[:training], passes.DrawnSeeds: seeds, "anchors": seeds[training:]} {
 		in[name] = runtime.I64(x, len(x))
 	}

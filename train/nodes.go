@@ -179,11 +179,8 @@ func (n nodeTask) start(t *trainer) (steps, error) {
 		in[name] = known
 	}
 	if t.prog.takes(models.OuterIdx) {
-		var idx, labels []int64
-		for _, v := range t.split.Outer {
-			idx, labels = append(idx, int64(v)), append(labels, int64(ds.Labels[v]))
-		}
-		in[models.OuterIdx], in[models.OuterLabels] = runtime.I64(idx, len(idx)), runtime.I64(labels, len(labels))
+		outer := t.split.Outer
+		in[models.OuterIdx], in[models.OuterLabels] = runtime.I64(numbers(outer), len(outer)), runtime.I64(answers(ds.Labels, outer), len(outer))
 	}
 	if t.prog.takes(models.SelfLoops) {
 		loops := ds.Loops

@@ -302,19 +302,12 @@ func (t *nodeSteps) runClassifier(g, w *runtime.Buffer, rebind bool) (*function,
 		return nil, err
 	}
 	if rebind || !made {
-		if f.reads["g"] {
-			if err := f.Bind("g", g); err != nil {
-				return nil, err
-			}
+		if w == nil && f.reads["w"] {
+			ones := g.Graph.Spread(nil, nil)
+			w = runtime.F32(ones, len(ones))
 		}
-		if f.reads["w"] {
-			if w == nil {
-				ones := g.Graph.Spread(nil, nil)
-				w = runtime.F32(ones, len(ones))
-			}
-			if err := f.Bind("w", w); err != nil {
-				return nil, err
-			}
+		if err := bindRead(f, []namedBuffer{{"g", g}, {"w", w}}); err != nil {
+			return nil, err
 		}
 	}
 	return f, f.Run(uint64(t.state.Step()))
@@ -374,10 +367,7 @@ func (t *nodeSteps) scoreLogits(logits *runtime.Buffer) (score, error) {
 	}
 	if t.scored == nil {
 		for _, nodes := range [][]int32{t.split.Train, t.split.Val} {
-			rows, labels := runtime.I64(make([]int64, len(nodes)), len(nodes)), runtime.I64(make([]int64, len(nodes)), len(nodes))
-			for i, v := range nodes {
-				rows.I64[i], labels.I64[i] = int64(v), int64(t.info.Labels[v])
-			}
+			rows, labels := runtime.I64(numbers(nodes), len(nodes)), runtime.I64(answers(t.info.Labels, nodes), len(nodes))
 			if err := errors.Join(t.device.ToDevice(rows), t.device.ToDevice(labels)); err != nil {
 				return score{}, err
 			}

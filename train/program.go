@@ -123,6 +123,15 @@ func (p *program) function(name string) (*function, error) {
 	return f, nil
 }
 
+// run runs a function at a step of the run.
+func (p *program) run(name string, step int) (*function, error) {
+	f, err := p.function(name)
+	if err != nil {
+		return nil, err
+	}
+	return f, f.Run(uint64(step))
+}
+
 // turns are functions of which those with the same number are held together, where memory lacks room
 // for all: others are freed, and made again when it is their turn, which gives the same bits. What
 // they give is copied for others ([settle]).
@@ -242,6 +251,24 @@ func (p *program) bindVector(name string, x []float32) error {
 	return p.bind(name, b)
 }
 
+// namedBuffer is a value of an argument.
+type namedBuffer struct {
+	name string
+	*runtime.Buffer
+}
+
+// bindRead gives a function those of some arguments that it reads.
+func bindRead(f *function, inputs []namedBuffer) error {
+	for _, in := range inputs {
+		if f.reads[in.name] {
+			if err := f.Bind(in.name, in.Buffer); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // outdate notes that parameters have other values: those that a step of f moves, nil: all.
 func (p *program) outdate(f *function) {
 	for _, other := range p.fns {
@@ -319,6 +346,23 @@ func (p *program) keepsGraph() bool {
 func (p *program) stepsGraph() bool {
 	f := p.Func("joint")
 	return f != nil && f.Result(models.NextPrefix+"p") != nil
+}
+
+// numbers are those of nodes, and answers their labels, as programs read them.
+func numbers(nodes []int32) []int64 {
+	out := make([]int64, len(nodes))
+	for i, v := range nodes {
+		out[i] = int64(v)
+	}
+	return out
+}
+
+func answers(labels, nodes []int32) []int64 {
+	out := make([]int64, len(nodes))
+	for i, v := range nodes {
+		out[i] = int64(labels[v])
+	}
+	return out
 }
 
 // targets returns [len(labels), classes], in the column of each node's class what

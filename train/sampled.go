@@ -1,7 +1,6 @@
 package train
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -70,11 +69,6 @@ type sampledBatch struct {
 type sampledHop struct {
 	graph.Structure
 	block, rows, entries *runtime.Buffer
-}
-
-type namedBuffer struct {
-	name string
-	*runtime.Buffer
 }
 
 // fanOutsOf reads train.fanouts, which is by layer, in the order of hops from the seeds.
@@ -342,7 +336,6 @@ func newSampled(t *nodeSteps, name string) (*sampled, error) {
 			h.block, h.rows, h.entries = runtime.Block(&h.Structure), numbers(), numbers()
 			b.inputs = append(b.inputs, namedBuffer{passes.HopGraph(k), h.block}, namedBuffer{passes.HopRows(k), h.rows}, namedBuffer{passes.HopEntries(k), h.entries})
 		}
-		b.inputs = slices.DeleteFunc(b.inputs, func(in namedBuffer) bool { return !s.f.reads[in.name] })
 	}
 	go s.draw()
 	return s, nil
@@ -568,10 +561,7 @@ func (s *sampled) run(epoch int) (loss float64, err error) {
 		first = s.t.cfg.Train.PretrainSteps
 	}
 	if s.epoch != epoch {
-		s.order = s.order[:0]
-		for i := range s.t.nodes {
-			s.order = append(s.order, int32(i))
-		}
+		s.order = indices[int32](len(s.t.nodes))
 		shuffle(s.order, s.t.stream("batches").At(uint64(epoch)))
 		s.epoch = epoch
 	}
@@ -603,15 +593,12 @@ func (s *sampled) step(step int, seeds, next []int32, more bool) (float64, error
 		s.asked = step + 1
 		s.ask <- request{step + 1, next, &s.batches[s.at]}
 	}
-	for _, in := range b.inputs {
-		if err := s.f.Bind(in.name, in.Buffer); err != nil {
-			return 0, err
-		}
+	err := bindRead(s.f, b.inputs)
+	if err == nil && s.f.reads[passes.DrawnLo] {
+		err = bindRead(s.f, []namedBuffer{{passes.DrawnLo, runtime.Scalar(s.t.edges.lo)}, {passes.DrawnHi, runtime.Scalar(s.t.edges.hi)}})
 	}
-	if s.f.reads[passes.DrawnLo] {
-		if err := errors.Join(s.f.Bind(passes.DrawnLo, runtime.Scalar(s.t.edges.lo)), s.f.Bind(passes.DrawnHi, runtime.Scalar(s.t.edges.hi))); err != nil {
-			return 0, err
-		}
+	if err != nil {
+		return 0, err
 	}
 	return s.t.step(s.f, step)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
 // checkSelfTraining refuses rounds of self-training of a program that learns no classes.
@@ -54,25 +55,13 @@ func (t *nodeSteps) confident(n int) (found [][2]int32, err error) {
 	if err != nil {
 		return nil, err
 	}
-	given := make([]bool, t.ds.Graph.N)
-	for _, v := range t.split.Train {
-		given[v] = true
-	}
 	classes := t.info.Classes
 	members := make([][]int32, classes)
-	top := make([]float32, len(given))
-	for v := range given {
-		if given[v] {
-			continue
-		}
-		row := probs.F32[v*classes:][:classes]
-		c := 0
-		for k, p := range row {
-			if p > row[c] {
-				c = k
-			}
-		}
-		members[c], top[v] = append(members[c], int32(v)), row[c]
+	top := make([]float32, t.ds.Graph.N)
+	for _, v := range without(t.ds.Graph.N, t.split.Train) {
+		row := probs.F32[int(v)*classes:][:classes]
+		c := kernels.Top(row)
+		members[c], top[v] = append(members[c], v), row[c]
 	}
 	for c, list := range members {
 		slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(top[b], top[a]) })
@@ -86,10 +75,7 @@ func (t *nodeSteps) confident(n int) (found [][2]int32, err error) {
 // learn makes the given training nodes and added ones, with their labels, what training
 // steps learn from.
 func (t *nodeSteps) learn(added [][2]int32) error {
-	var idx, labels []int64
-	for _, v := range t.split.Train {
-		idx, labels = append(idx, int64(v)), append(labels, int64(t.ds.Labels[v]))
-	}
+	idx, labels := numbers(t.split.Train), answers(t.ds.Labels, t.split.Train)
 	for _, a := range added {
 		idx, labels = append(idx, int64(a[0])), append(labels, int64(a[1]))
 	}
@@ -106,6 +92,22 @@ func (t *nodeSteps) learn(added [][2]int32) error {
 	return err
 }
 
+// without returns those of n nodes or graphs that no list has.
+func without(n int, lists ...[]int32) (rest []int32) {
+	listed := make([]bool, n)
+	for _, list := range lists {
+		for _, v := range list {
+			listed[v] = true
+		}
+	}
+	for v := range int32(n) {
+		if !listed[v] {
+			rest = append(rest, v)
+		}
+	}
+	return rest
+}
+
 // mostTrained returns as many training nodes as self-training may lead to: the given ones
 // and others, evenly spread.
 func mostTrained(cfg *config.Config, split data.Split, nodes, classes int) []int32 {
@@ -114,16 +116,7 @@ func mostTrained(cfg *config.Config, split data.Split, nodes, classes int) []int
 	if more <= 0 {
 		return all
 	}
-	given := make([]bool, nodes)
-	for _, v := range all {
-		given[v] = true
-	}
-	var others []int32
-	for v := range int32(nodes) {
-		if !given[v] {
-			others = append(others, v)
-		}
-	}
+	others := without(nodes, all)
 	all = slices.Clone(all)
 	for i := range more {
 		all = append(all, others[i*len(others)/more])

@@ -1,10 +1,6 @@
 package train
 
-import (
-	"fmt"
-
-	"github.com/gsrc-dev/gsrc/runtime"
-)
+import "fmt"
 
 // step runs a function at a step of the run and moves the parameters along its
 // gradients. It returns the loss; nothing has changed where it fails.
@@ -72,15 +68,4 @@ func (f *function) loss() (float64, error) {
 		return 0, fmt.Errorf("train: @%s has no loss", f.Name())
 	}
 	return float64(f.terms[0].value), nil
-}
-
-// read3 reads three results of a function.
-func read3(f *function, a, b, c string) (x, y, z *runtime.Buffer, err error) {
-	if x, err = f.Read(a); err == nil {
-		y, err = f.Read(b)
-	}
-	if err == nil {
-		z, err = f.Read(c)
-	}
-	return x, y, z, err
 }

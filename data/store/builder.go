@@ -162,13 +162,12 @@ func (b *Builder) Stage(name string, do func() (note string, err error)) (note s
 
 // Writer writes an array.
 type Writer struct {
-	b    *Builder
-	a    Array
-	f    *os.File
-	w    *bufio.Writer
-	sums []byte
-	hash []byte // of the block that is not whole yet
-	n    int64
+	b     *Builder
+	a     Array
+	f     *os.File
+	sums  []byte
+	block []byte // that is not whole yet
+	n     int64
 }
 
 // Array begins an array. The first dimension of the shape is found when it is closed.
@@ -177,33 +176,37 @@ func (b *Builder) Array(name, kind string, shape ...int64) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{b: b, a: Array{Name: name, Type: kind, Shape: append([]int64{0}, shape...)}, f: f, w: bufio.NewWriterSize(f, 256<<10), hash: make([]byte, 0, BlockSize)}
+	w := &Writer{b: b, a: Array{Name: name, Type: kind, Shape: append([]int64{0}, shape...)}, f: f, block: make([]byte, 0, BlockSize)}
 	b.writers = append(b.writers, w)
 	return w, nil
 }
 
 func (w *Writer) Write(p []byte) (int, error) {
 	n := len(p)
-	if _, err := w.w.Write(p); err != nil {
-		return 0, err
-	}
 	w.n += int64(n)
 	for len(p) > 0 {
-		k := min(len(p), BlockSize-len(w.hash))
-		if len(w.hash) == 0 && k == BlockSize {
-			w.sum(p[:k])
-		} else if w.hash = append(w.hash, p[:k]...); len(w.hash) == BlockSize {
-			w.sum(w.hash)
-			w.hash = w.hash[:0]
+		k := min(len(p), BlockSize-len(w.block))
+		w.block, p = append(w.block, p[:k]...), p[k:]
+		if len(w.block) == BlockSize {
+			if err := w.flush(); err != nil {
+				return 0, err
+			}
 		}
-		p = p[k:]
 	}
 	return n, nil
 }
 
-func (w *Writer) sum(block []byte) {
-	s := sha256.Sum256(block)
-	w.sums = append(w.sums, s[:]...)
+// flush writes the block, with its checksum.
+func (w *Writer) flush() error {
+	if len(w.block) == 0 {
+		return nil
+	}
+	if _, err := w.f.Write(w.block); err != nil {
+		return err
+	}
+	s := sha256.Sum256(w.block)
+	w.sums, w.block = append(w.sums, s[:]...), w.block[:0]
+	return nil
 }
 
 // Put appends elements, which must be of the array's type.
@@ -217,17 +220,7 @@ func Put[T element](w *Writer, x ...T) error {
 
 // Close ends the array, which belongs to the store from then on.
 func (w *Writer) Close() error {
-	if len(w.hash) > 0 {
-		w.sum(w.hash)
-	}
-	err := w.w.Flush()
-	if err == nil {
-		err = w.f.Sync()
-	}
-	if e := w.f.Close(); err == nil {
-		err = e
-	}
-	if err != nil {
+	if err := finish(w.f, w.flush); err != nil {
 		return err
 	}
 	row := sizes[w.a.Type]
@@ -249,6 +242,27 @@ func (w *Writer) Close() error {
 	return nil
 }
 
+// finish brings what was written to a file to the disk, and closes it.
+func finish(f *os.File, flush func() error) error {
+	err := flush()
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// closeAll ends arrays, those that are nil aside.
+func closeAll(arrays []*Writer) error {
+	for _, w := range arrays {
+		if w != nil {
+			if err := w.Close(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // PutArray writes a whole array.
 func PutArray[T element](b *Builder, name, kind string, x []T, shape ...int64) error {
 	w, err := b.Array(name, kind, shape...)
@@ -256,7 +270,7 @@ func PutArray[T element](b *Builder, name, kind string, x []T, shape ...int64) e
 		return err
 	}
 	if err := Put(w, x...); err != nil {
-		return errors.Join(err, w.f.Close())
+		return err
 	}
 	return w.Close()
 }

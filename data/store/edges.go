@@ -89,13 +89,6 @@ func (b *Builder) Edges(o Edges, list func(o *Edges, add Add) error) error {
 // mergePairs writes edges, weights, loops and planted, and sorts the edges by their targets.
 func (b *Builder) mergePairs(o Edges, pairs, turned *sorter) (err error) {
 	var out [4]*Writer
-	defer func() {
-		for _, w := range out {
-			if w != nil && err != nil {
-				_ = w.f.Close()
-			}
-		}
-	}()
 	open := func(i int, name, kind string, when bool, shape ...int64) {
 		if when && err == nil {
 			out[i], err = b.Array(name, kind, shape...)
@@ -200,14 +193,7 @@ func (b *Builder) mergePairs(o Edges, pairs, turned *sorter) (err error) {
 		return err
 	}
 	b.state.Edges, b.state.Runs["turned"] = edges, turned.runs
-	for _, w := range out {
-		if w != nil {
-			if err := w.Close(); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return closeAll(out[:])
 }
 
 // merged is the weight of equal edges together.
@@ -231,22 +217,11 @@ func merged(how string, first float32, all []float32) float32 {
 // edges turned round, and in an undirected graph those above it, from the edges.
 func (b *Builder) entries(o Edges, turned *sorter) (err error) {
 	var out [3]*Writer
-	defer func() {
-		for _, w := range out {
-			if w != nil && err != nil {
-				_ = w.f.Close()
+	for i, a := range []Array{{Name: "indptr", Type: Int64}, {Name: "sources", Type: Int32}, {Name: "entry_weights", Type: Float32}} {
+		if i < 2 || o.Weighted {
+			if out[i], err = b.Array(a.Name, a.Type); err != nil {
+				return err
 			}
-		}
-	}()
-	if out[0], err = b.Array("indptr", Int64); err != nil {
-		return err
-	}
-	if out[1], err = b.Array("sources", Int32); err != nil {
-		return err
-	}
-	if o.Weighted {
-		if out[2], err = b.Array("entry_weights", Float32); err != nil {
-			return err
 		}
 	}
 	f, r, err := b.open("edges")
@@ -327,12 +302,5 @@ func (b *Builder) entries(o Edges, turned *sorter) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, w := range out {
-		if w != nil {
-			if err := w.Close(); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return closeAll(out[:])
 }

@@ -133,12 +133,7 @@ func (b *Builder) generateLabels(o *Planted, order permutation, classes groups, 
 			return err
 		}
 	}
-	for _, p := range parts {
-		if err := p.Close(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return closeAll(parts[:])
 }
 
 // generateFeatures writes noise around the mean of the class and that of the community,

@@ -76,20 +76,11 @@ func (s *sorter) flush() error {
 		if s.with {
 			binary.LittleEndian.PutUint32(b[8:], s.vals[i])
 		}
-		if _, err = w.Write(b[:s.size()]); err != nil {
-			break
+		if _, err := w.Write(b[:s.size()]); err != nil {
+			break // finish returns it too
 		}
 	}
-	if err == nil {
-		err = w.Flush()
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err != nil {
+	if err := finish(f, w.Flush); err != nil {
 		return err
 	}
 	s.runs = append(s.runs, int64(len(s.keys)))

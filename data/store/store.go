@@ -110,7 +110,7 @@ func Open(dir string) (_ *Store, err error) {
 			return nil, fmt.Errorf("%s: %w", m.path, err)
 		}
 		s.arrays[a.Name] = m
-		register(m)
+		ranges.Store(m, true)
 	}
 	return s, nil
 }
@@ -124,7 +124,7 @@ func hexSum(b []byte) string {
 func (s *Store) Close() error {
 	var errs []error
 	for _, m := range s.arrays {
-		unregister(m)
+		ranges.Delete(m)
 		errs = append(errs, m.free())
 	}
 	s.arrays = nil
@@ -251,30 +251,12 @@ func Map(path string, n int64) (data []byte, free func() error, err error) {
 	if m.data, m.free, err = mapFile(path, n); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
-	register(m)
-	return m.data, func() error { unregister(m); return m.free() }, nil
+	ranges.Store(m, true)
+	return m.data, func() error { ranges.Delete(m); return m.free() }, nil
 }
 
-// ranges are the mapped arrays, so that a fault finds its file.
-var ranges struct {
-	sync.Mutex
-	list map[*mapped]bool
-}
-
-func register(m *mapped) {
-	ranges.Lock()
-	defer ranges.Unlock()
-	if ranges.list == nil {
-		ranges.list = map[*mapped]bool{}
-	}
-	ranges.list[m] = true
-}
-
-func unregister(m *mapped) {
-	ranges.Lock()
-	defer ranges.Unlock()
-	delete(ranges.list, m)
-}
+// ranges has the mapped arrays as keys, so that a fault finds its file.
+var ranges sync.Map
 
 // Guard runs do, and returns a *[DamageError] where it reads what a file of a store has no
 // more: the file was truncated, or its disk fails. It is for the goroutine of the caller;
@@ -302,9 +284,8 @@ func faultError(err error) error {
 	if !errors.As(err, &at) {
 		return nil
 	}
-	ranges.Lock()
-	defer ranges.Unlock()
-	for m := range ranges.list {
+	for key := range ranges.Range {
+		m := key.(*mapped)
 		if len(m.data) == 0 {
 			continue
 		}

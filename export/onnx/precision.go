@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
+	"github.com/gsrc-dev/gsrc/internal/half"
 	"github.com/gsrc-dev/gsrc/ir"
 )
 
@@ -72,7 +73,7 @@ func Rounded(m *ir.Module, params map[string][]float32, p Precision) (map[string
 		}
 		out[v.Name] = make([]float32, len(data))
 		for i, h := range halves {
-			out[v.Name][i] = fromHalf(h)
+			out[v.Name][i] = half.To(h)
 		}
 	}
 	return out, nil
@@ -81,8 +82,8 @@ func Rounded(m *ir.Module, params map[string][]float32, p Precision) (map[string
 func roundHalves(name string, data []float32) ([]uint16, error) {
 	halves := make([]uint16, len(data))
 	for i, v := range data {
-		if halves[i] = toHalf(v); halves[i]&0x7c00 == 0x7c00 {
-			return nil, fmt.Errorf("parameter $%s is %g at position %d, and fp16 ends at %d; leave --fp16 out", name, v, i, maxHalf)
+		if halves[i] = half.From(v); halves[i]&0x7c00 == 0x7c00 {
+			return nil, fmt.Errorf("parameter $%s is %g at position %d, and fp16 ends at %d; leave --fp16 out", name, v, i, half.Max)
 		}
 	}
 	return halves, nil

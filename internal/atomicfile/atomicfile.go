@@ -57,7 +57,7 @@ func Write(path string, write func(io.Writer) error) (err error) {
 	if err := os.Rename(f.Name(), path); err != nil {
 		return err
 	}
-	syncDir(dir)
+	_ = SyncDir(dir) // that it cannot be opened everywhere is no fault of the file
 	return nil
 }
 
@@ -85,11 +85,12 @@ func WriteJSON(path string, v any) error {
 	})
 }
 
-// syncDir makes the rename durable where folders can be flushed at all; that
-// they cannot everywhere (Windows) is no fault of the file.
-func syncDir(dir string) {
-	if d, err := os.Open(dir); err == nil {
-		_ = d.Sync()
-		_ = d.Close()
+// SyncDir makes the names of a folder's files durable, where folders can be flushed.
+func SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
 	}
+	_ = d.Sync() // not everywhere (Windows)
+	return d.Close()
 }

@@ -134,15 +134,7 @@ func (r *Reservation) Bytes() int64 {
 }
 
 // Release gives everything back. It may be called more than once, and of nil.
-func (r *Reservation) Release() {
-	if r == nil || r.b == nil {
-		return
-	}
-	r.b.mu.Lock()
-	defer r.b.mu.Unlock()
-	r.b.used -= r.n
-	r.n = 0
-}
+func (r *Reservation) Release() { r.Shrink(math.MaxInt64) }
 
 // Mul returns the product of sizes, or math.MaxInt64 where it overflows or a factor is
 // negative, which no budget has.

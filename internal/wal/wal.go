@@ -99,7 +99,7 @@ func Open(path string, read func(record []byte) error) (l *Log, cut int64, err e
 		if err := f.Sync(); err != nil {
 			return nil, 0, err
 		}
-		if err := SyncDir(filepath.Dir(path)); err != nil {
+		if err := atomicfile.SyncDir(filepath.Dir(path)); err != nil {
 			return nil, 0, err
 		}
 	} else if cut = info.Size() - l.size; cut > 0 {
@@ -275,14 +275,7 @@ func (r *reader) hasLostSector(offset int64) (bool, error) {
 	return false, nil
 }
 
-func allZero(b []byte) bool {
-	for _, v := range b {
-		if v != 0 {
-			return false
-		}
-	}
-	return true
-}
+func allZero(b []byte) bool { return len(bytes.TrimLeft(b, "\x00")) == 0 }
 
 // reset removes what is behind the last whole record.
 func (l *Log) reset() error {
@@ -362,13 +355,3 @@ func (l *Log) Size() int64 { return l.size }
 
 // Close closes the file.
 func (l *Log) Close() error { return l.f.Close() }
-
-// SyncDir makes the names of a folder's files durable, where folders can be flushed.
-func SyncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	_ = d.Sync() // not everywhere (Windows)
-	return d.Close()
-}

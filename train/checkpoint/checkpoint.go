@@ -99,45 +99,43 @@ func (c *Checkpoint) Write(path string, metrics *Log) error {
 		return err
 	}
 	f := &safetensors.File{Metadata: map[string]string{"state": string(text)}}
+	add := func(name string, data any, shape ...int) {
+		f.Tensors = append(f.Tensors, safetensors.Tensor{Name: name, Shape: shape, Data: data})
+	}
 	for _, p := range c.Params.Params {
 		for i, b := range p.Buffers() {
-			f.Tensors = append(f.Tensors, safetensors.Tensor{Name: kinds[i] + p.Name, Shape: b.Dims, Data: b.F32})
+			add(kinds[i]+p.Name, b.F32, b.Dims...)
 		}
 	}
+	// Of candidates the edges [C,2], and whether they exist in the raw graph.
+	addCandidates := func(prefix string, c *graph.Candidates) {
+		ends, existing := make([]int32, 0, 2*len(c.Edges)), make([]uint8, len(c.Edges))
+		for i, e := range c.Edges {
+			ends = append(ends, e[0], e[1])
+			if c.Existing[i] {
+				existing[i] = 1
+			}
+		}
+		add(prefix+"edges", ends, len(c.Edges), 2)
+		add(prefix+"existing", existing, len(c.Edges))
+	}
 	if c.Candidates != nil {
-		f.Tensors = append(f.Tensors, candidateTensors("candidates/", c.Candidates)...)
+		addCandidates("candidates/", c.Candidates)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Carried)) {
 		b := c.Carried[name]
-		f.Tensors = append(f.Tensors, safetensors.Tensor{Name: carried + name, Shape: b.Dims, Data: b.F32})
+		add(carried+name, b.F32, b.Dims...)
 	}
 	if k := c.Best; k != nil {
-		f.Tensors = append(f.Tensors, candidateTensors("best_candidates/", k.Candidates)...)
-		f.Tensors = append(f.Tensors,
-			safetensors.Tensor{Name: "best_candidates/probability", Shape: []int{len(k.Probability)}, Data: k.Probability},
-			safetensors.Tensor{Name: "best_candidates/bounds", Shape: []int{2}, Data: []float32{k.Lo, k.Hi}})
+		addCandidates("best_candidates/", k.Candidates)
+		add("best_candidates/probability", k.Probability, len(k.Probability))
+		add("best_candidates/bounds", []float32{k.Lo, k.Hi}, 2)
 	}
 	return atomicfile.Write(path, f.Write)
 }
 
 // carried begins the names of what contrastive steps hand on.
 const carried = "carried/"
-
-// candidateTensors are the edges [C,2] and whether they exist in the raw graph.
-func candidateTensors(prefix string, c *graph.Candidates) []safetensors.Tensor {
-	ends := make([]int32, 0, 2*len(c.Edges))
-	existing := make([]uint8, len(c.Edges))
-	for i, e := range c.Edges {
-		ends = append(ends, e[0], e[1])
-		if c.Existing[i] {
-			existing[i] = 1
-		}
-	}
-	return []safetensors.Tensor{
-		{Name: prefix + "edges", Shape: []int{len(c.Edges), 2}, Data: ends},
-		{Name: prefix + "existing", Shape: []int{len(c.Edges)}, Data: existing},
-	}
-}
 
 func (f *File) candidates(prefix string, n int) (*graph.Candidates, error) {
 	if f.tensors.Lookup(prefix+"edges") == nil {

@@ -51,13 +51,9 @@ type Set struct {
 func New(m *ir.Module, seed uint64, lr func(group string) float64) (*Set, error) {
 	s := &Set{Groups: map[string]*Group{}}
 	for _, v := range m.Params {
-		var shape []int
-		for _, d := range v.Type.Dims {
-			size, ok := d.Size()
-			if !ok {
-				return nil, fmt.Errorf("train: parameter $%s has the type %s; parameters need fixed sizes", v.Name, v.Type)
-			}
-			shape = append(shape, size)
+		shape, err := v.Type.Shape(nil)
+		if err != nil {
+			return nil, fmt.Errorf("train: parameter $%s has the type %s; parameters need fixed sizes", v.Name, v.Type)
 		}
 		if v.Type.DType != ir.F32 || v.Type.Layout != ir.Dense {
 			return nil, fmt.Errorf("train: parameter $%s has the type %s; parameters are dense f32 tensors", v.Name, v.Type)

@@ -1,12 +1,13 @@
-package onnx
+// Package half converts between float32 and IEEE 754 binary16.
+package half
 
 import "math"
 
-// maxHalf is the greatest finite number of IEEE 754 binary16.
-const maxHalf = 65504
+// Max is the greatest finite number of IEEE 754 binary16.
+const Max = 65504
 
-// toHalf rounds to binary16, ties to even. What is beyond its range becomes infinite.
-func toHalf(v float32) uint16 {
+// From rounds to binary16, ties to even. What is beyond its range becomes infinite.
+func From(v float32) uint16 {
 	b := math.Float32bits(v)
 	sign := uint16(b >> 16 & 0x8000)
 	switch b &= 0x7fffffff; {
@@ -21,8 +22,8 @@ func toHalf(v float32) uint16 {
 	return sign | uint16((b-0x38000000)>>13)
 }
 
-// fromHalf is the number that a binary16 stands for.
-func fromHalf(h uint16) float32 {
+// To is the number that a binary16 stands for.
+func To(h uint16) float32 {
 	sign := uint32(h&0x8000) << 16
 	exponent, mantissa := uint32(h>>10&0x1f), uint32(h&0x3ff)
 	switch exponent {
