@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -462,6 +463,7 @@ func TestPipeline(t *testing.T) {
 	for i := range large.F32 {
 		large.F32[i] = float32(i*i%97) / 97
 	}
+	idle := s.budget.Used()
 	for protocol, ask := range map[string]client{"http": overHTTP(h.Client(), h.URL, true), "grpc": overGRPC(t, s)} {
 		code := map[string]string{"http": "504", "grpc": "DeadlineExceeded"}[protocol]
 		gone, cancel := context.WithCancel(t.Context())
@@ -490,8 +492,16 @@ func TestPipeline(t *testing.T) {
 		if err := <-ended; err == nil {
 			t.Errorf("%s: a client that goes away gets an answer", protocol)
 		}
-		for s.underWay.Load() > 0 {
-			time.Sleep(time.Millisecond)
+		for {
+			held := s.budget.Used() - idle
+			if s.underWay.Load() == 0 {
+				break
+			}
+			if held < int64(4*len(large.F32)) {
+				t.Errorf("%s: work whose client has gone holds %d bytes of the budget, fewer than its features have", protocol, held)
+				break
+			}
+			runtime.Gosched() // it ends within milliseconds
 		}
 		t.Logf("%s: the work ended %v after its client had gone", protocol, time.Since(start))
 		for range taken {
