@@ -275,15 +275,7 @@ DATA lanes_ff7fffff<>+16(SB)/4, $0xff7fffff
 DATA lanes_ff7fffff<>+20(SB)/4, $0xff7fffff
 DATA lanes_ff7fffff<>+24(SB)/4, $0xff7fffff
 DATA lanes_ff7fffff<>+28(SB)/4, $0xff7fffff
-DATA lanes_ff7fffff<>+32(SB)/4, $0xff7fffff
-DATA lanes_ff7fffff<>+36(SB)/4, $0xff7fffff
-DATA lanes_ff7fffff<>+40(SB)/4, $0xff7fffff
-DATA lanes_ff7fffff<>+44(SB)/4, $0xff7fffff
-DATA lanes_ff7fffff<>+48(SB)/4, $0xff7fffff
-DATA lanes_ff7fffff<>+52(SB)/4, $0xff7fffff
-DATA lanes_ff7fffff<>+56(SB)/4, $0xff7fffff
-DATA lanes_ff7fffff<>+60(SB)/4, $0xff7fffff
-GLOBL lanes_ff7fffff<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_ff7fffff<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_c2b00000<>+0(SB)/4, $0xc2b00000
 DATA lanes_c2b00000<>+4(SB)/4, $0xc2b00000
@@ -293,15 +285,7 @@ DATA lanes_c2b00000<>+16(SB)/4, $0xc2b00000
 DATA lanes_c2b00000<>+20(SB)/4, $0xc2b00000
 DATA lanes_c2b00000<>+24(SB)/4, $0xc2b00000
 DATA lanes_c2b00000<>+28(SB)/4, $0xc2b00000
-DATA lanes_c2b00000<>+32(SB)/4, $0xc2b00000
-DATA lanes_c2b00000<>+36(SB)/4, $0xc2b00000
-DATA lanes_c2b00000<>+40(SB)/4, $0xc2b00000
-DATA lanes_c2b00000<>+44(SB)/4, $0xc2b00000
-DATA lanes_c2b00000<>+48(SB)/4, $0xc2b00000
-DATA lanes_c2b00000<>+52(SB)/4, $0xc2b00000
-DATA lanes_c2b00000<>+56(SB)/4, $0xc2b00000
-DATA lanes_c2b00000<>+60(SB)/4, $0xc2b00000
-GLOBL lanes_c2b00000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_c2b00000<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_42b1999a<>+0(SB)/4, $0x42b1999a
 DATA lanes_42b1999a<>+4(SB)/4, $0x42b1999a
@@ -311,15 +295,7 @@ DATA lanes_42b1999a<>+16(SB)/4, $0x42b1999a
 DATA lanes_42b1999a<>+20(SB)/4, $0x42b1999a
 DATA lanes_42b1999a<>+24(SB)/4, $0x42b1999a
 DATA lanes_42b1999a<>+28(SB)/4, $0x42b1999a
-DATA lanes_42b1999a<>+32(SB)/4, $0x42b1999a
-DATA lanes_42b1999a<>+36(SB)/4, $0x42b1999a
-DATA lanes_42b1999a<>+40(SB)/4, $0x42b1999a
-DATA lanes_42b1999a<>+44(SB)/4, $0x42b1999a
-DATA lanes_42b1999a<>+48(SB)/4, $0x42b1999a
-DATA lanes_42b1999a<>+52(SB)/4, $0x42b1999a
-DATA lanes_42b1999a<>+56(SB)/4, $0x42b1999a
-DATA lanes_42b1999a<>+60(SB)/4, $0x42b1999a
-GLOBL lanes_42b1999a<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_42b1999a<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3fb8aa3b<>+0(SB)/4, $0x3fb8aa3b
 DATA lanes_3fb8aa3b<>+4(SB)/4, $0x3fb8aa3b
@@ -329,15 +305,7 @@ DATA lanes_3fb8aa3b<>+16(SB)/4, $0x3fb8aa3b
 DATA lanes_3fb8aa3b<>+20(SB)/4, $0x3fb8aa3b
 DATA lanes_3fb8aa3b<>+24(SB)/4, $0x3fb8aa3b
 DATA lanes_3fb8aa3b<>+28(SB)/4, $0x3fb8aa3b
-DATA lanes_3fb8aa3b<>+32(SB)/4, $0x3fb8aa3b
-DATA lanes_3fb8aa3b<>+36(SB)/4, $0x3fb8aa3b
-DATA lanes_3fb8aa3b<>+40(SB)/4, $0x3fb8aa3b
-DATA lanes_3fb8aa3b<>+44(SB)/4, $0x3fb8aa3b
-DATA lanes_3fb8aa3b<>+48(SB)/4, $0x3fb8aa3b
-DATA lanes_3fb8aa3b<>+52(SB)/4, $0x3fb8aa3b
-DATA lanes_3fb8aa3b<>+56(SB)/4, $0x3fb8aa3b
-DATA lanes_3fb8aa3b<>+60(SB)/4, $0x3fb8aa3b
-GLOBL lanes_3fb8aa3b<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3fb8aa3b<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3f318000<>+0(SB)/4, $0x3f318000
 DATA lanes_3f318000<>+4(SB)/4, $0x3f318000
@@ -347,15 +315,7 @@ DATA lanes_3f318000<>+16(SB)/4, $0x3f318000
 DATA lanes_3f318000<>+20(SB)/4, $0x3f318000
 DATA lanes_3f318000<>+24(SB)/4, $0x3f318000
 DATA lanes_3f318000<>+28(SB)/4, $0x3f318000
-DATA lanes_3f318000<>+32(SB)/4, $0x3f318000
-DATA lanes_3f318000<>+36(SB)/4, $0x3f318000
-DATA lanes_3f318000<>+40(SB)/4, $0x3f318000
-DATA lanes_3f318000<>+44(SB)/4, $0x3f318000
-DATA lanes_3f318000<>+48(SB)/4, $0x3f318000
-DATA lanes_3f318000<>+52(SB)/4, $0x3f318000
-DATA lanes_3f318000<>+56(SB)/4, $0x3f318000
-DATA lanes_3f318000<>+60(SB)/4, $0x3f318000
-GLOBL lanes_3f318000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3f318000<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_b95e8083<>+0(SB)/4, $0xb95e8083
 DATA lanes_b95e8083<>+4(SB)/4, $0xb95e8083
@@ -365,15 +325,7 @@ DATA lanes_b95e8083<>+16(SB)/4, $0xb95e8083
 DATA lanes_b95e8083<>+20(SB)/4, $0xb95e8083
 DATA lanes_b95e8083<>+24(SB)/4, $0xb95e8083
 DATA lanes_b95e8083<>+28(SB)/4, $0xb95e8083
-DATA lanes_b95e8083<>+32(SB)/4, $0xb95e8083
-DATA lanes_b95e8083<>+36(SB)/4, $0xb95e8083
-DATA lanes_b95e8083<>+40(SB)/4, $0xb95e8083
-DATA lanes_b95e8083<>+44(SB)/4, $0xb95e8083
-DATA lanes_b95e8083<>+48(SB)/4, $0xb95e8083
-DATA lanes_b95e8083<>+52(SB)/4, $0xb95e8083
-DATA lanes_b95e8083<>+56(SB)/4, $0xb95e8083
-DATA lanes_b95e8083<>+60(SB)/4, $0xb95e8083
-GLOBL lanes_b95e8083<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_b95e8083<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_39506967<>+0(SB)/4, $0x39506967
 DATA lanes_39506967<>+4(SB)/4, $0x39506967
@@ -383,15 +335,7 @@ DATA lanes_39506967<>+16(SB)/4, $0x39506967
 DATA lanes_39506967<>+20(SB)/4, $0x39506967
 DATA lanes_39506967<>+24(SB)/4, $0x39506967
 DATA lanes_39506967<>+28(SB)/4, $0x39506967
-DATA lanes_39506967<>+32(SB)/4, $0x39506967
-DATA lanes_39506967<>+36(SB)/4, $0x39506967
-DATA lanes_39506967<>+40(SB)/4, $0x39506967
-DATA lanes_39506967<>+44(SB)/4, $0x39506967
-DATA lanes_39506967<>+48(SB)/4, $0x39506967
-DATA lanes_39506967<>+52(SB)/4, $0x39506967
-DATA lanes_39506967<>+56(SB)/4, $0x39506967
-DATA lanes_39506967<>+60(SB)/4, $0x39506967
-GLOBL lanes_39506967<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_39506967<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3ab743ce<>+0(SB)/4, $0x3ab743ce
 DATA lanes_3ab743ce<>+4(SB)/4, $0x3ab743ce
@@ -401,15 +345,7 @@ DATA lanes_3ab743ce<>+16(SB)/4, $0x3ab743ce
 DATA lanes_3ab743ce<>+20(SB)/4, $0x3ab743ce
 DATA lanes_3ab743ce<>+24(SB)/4, $0x3ab743ce
 DATA lanes_3ab743ce<>+28(SB)/4, $0x3ab743ce
-DATA lanes_3ab743ce<>+32(SB)/4, $0x3ab743ce
-DATA lanes_3ab743ce<>+36(SB)/4, $0x3ab743ce
-DATA lanes_3ab743ce<>+40(SB)/4, $0x3ab743ce
-DATA lanes_3ab743ce<>+44(SB)/4, $0x3ab743ce
-DATA lanes_3ab743ce<>+48(SB)/4, $0x3ab743ce
-DATA lanes_3ab743ce<>+52(SB)/4, $0x3ab743ce
-DATA lanes_3ab743ce<>+56(SB)/4, $0x3ab743ce
-DATA lanes_3ab743ce<>+60(SB)/4, $0x3ab743ce
-GLOBL lanes_3ab743ce<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3ab743ce<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3c088908<>+0(SB)/4, $0x3c088908
 DATA lanes_3c088908<>+4(SB)/4, $0x3c088908
@@ -419,15 +355,7 @@ DATA lanes_3c088908<>+16(SB)/4, $0x3c088908
 DATA lanes_3c088908<>+20(SB)/4, $0x3c088908
 DATA lanes_3c088908<>+24(SB)/4, $0x3c088908
 DATA lanes_3c088908<>+28(SB)/4, $0x3c088908
-DATA lanes_3c088908<>+32(SB)/4, $0x3c088908
-DATA lanes_3c088908<>+36(SB)/4, $0x3c088908
-DATA lanes_3c088908<>+40(SB)/4, $0x3c088908
-DATA lanes_3c088908<>+44(SB)/4, $0x3c088908
-DATA lanes_3c088908<>+48(SB)/4, $0x3c088908
-DATA lanes_3c088908<>+52(SB)/4, $0x3c088908
-DATA lanes_3c088908<>+56(SB)/4, $0x3c088908
-DATA lanes_3c088908<>+60(SB)/4, $0x3c088908
-GLOBL lanes_3c088908<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3c088908<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3d2aa9c1<>+0(SB)/4, $0x3d2aa9c1
 DATA lanes_3d2aa9c1<>+4(SB)/4, $0x3d2aa9c1
@@ -437,15 +365,7 @@ DATA lanes_3d2aa9c1<>+16(SB)/4, $0x3d2aa9c1
 DATA lanes_3d2aa9c1<>+20(SB)/4, $0x3d2aa9c1
 DATA lanes_3d2aa9c1<>+24(SB)/4, $0x3d2aa9c1
 DATA lanes_3d2aa9c1<>+28(SB)/4, $0x3d2aa9c1
-DATA lanes_3d2aa9c1<>+32(SB)/4, $0x3d2aa9c1
-DATA lanes_3d2aa9c1<>+36(SB)/4, $0x3d2aa9c1
-DATA lanes_3d2aa9c1<>+40(SB)/4, $0x3d2aa9c1
-DATA lanes_3d2aa9c1<>+44(SB)/4, $0x3d2aa9c1
-DATA lanes_3d2aa9c1<>+48(SB)/4, $0x3d2aa9c1
-DATA lanes_3d2aa9c1<>+52(SB)/4, $0x3d2aa9c1
-DATA lanes_3d2aa9c1<>+56(SB)/4, $0x3d2aa9c1
-DATA lanes_3d2aa9c1<>+60(SB)/4, $0x3d2aa9c1
-GLOBL lanes_3d2aa9c1<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3d2aa9c1<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3e2aaaaa<>+0(SB)/4, $0x3e2aaaaa
 DATA lanes_3e2aaaaa<>+4(SB)/4, $0x3e2aaaaa
@@ -455,15 +375,7 @@ DATA lanes_3e2aaaaa<>+16(SB)/4, $0x3e2aaaaa
 DATA lanes_3e2aaaaa<>+20(SB)/4, $0x3e2aaaaa
 DATA lanes_3e2aaaaa<>+24(SB)/4, $0x3e2aaaaa
 DATA lanes_3e2aaaaa<>+28(SB)/4, $0x3e2aaaaa
-DATA lanes_3e2aaaaa<>+32(SB)/4, $0x3e2aaaaa
-DATA lanes_3e2aaaaa<>+36(SB)/4, $0x3e2aaaaa
-DATA lanes_3e2aaaaa<>+40(SB)/4, $0x3e2aaaaa
-DATA lanes_3e2aaaaa<>+44(SB)/4, $0x3e2aaaaa
-DATA lanes_3e2aaaaa<>+48(SB)/4, $0x3e2aaaaa
-DATA lanes_3e2aaaaa<>+52(SB)/4, $0x3e2aaaaa
-DATA lanes_3e2aaaaa<>+56(SB)/4, $0x3e2aaaaa
-DATA lanes_3e2aaaaa<>+60(SB)/4, $0x3e2aaaaa
-GLOBL lanes_3e2aaaaa<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3e2aaaaa<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3f000000<>+0(SB)/4, $0x3f000000
 DATA lanes_3f000000<>+4(SB)/4, $0x3f000000
@@ -473,15 +385,7 @@ DATA lanes_3f000000<>+16(SB)/4, $0x3f000000
 DATA lanes_3f000000<>+20(SB)/4, $0x3f000000
 DATA lanes_3f000000<>+24(SB)/4, $0x3f000000
 DATA lanes_3f000000<>+28(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+32(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+36(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+40(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+44(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+48(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+52(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+56(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+60(SB)/4, $0x3f000000
-GLOBL lanes_3f000000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3f000000<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3f800000<>+0(SB)/4, $0x3f800000
 DATA lanes_3f800000<>+4(SB)/4, $0x3f800000
@@ -491,15 +395,7 @@ DATA lanes_3f800000<>+16(SB)/4, $0x3f800000
 DATA lanes_3f800000<>+20(SB)/4, $0x3f800000
 DATA lanes_3f800000<>+24(SB)/4, $0x3f800000
 DATA lanes_3f800000<>+28(SB)/4, $0x3f800000
-DATA lanes_3f800000<>+32(SB)/4, $0x3f800000
-DATA lanes_3f800000<>+36(SB)/4, $0x3f800000
-DATA lanes_3f800000<>+40(SB)/4, $0x3f800000
-DATA lanes_3f800000<>+44(SB)/4, $0x3f800000
-DATA lanes_3f800000<>+48(SB)/4, $0x3f800000
-DATA lanes_3f800000<>+52(SB)/4, $0x3f800000
-DATA lanes_3f800000<>+56(SB)/4, $0x3f800000
-DATA lanes_3f800000<>+60(SB)/4, $0x3f800000
-GLOBL lanes_3f800000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3f800000<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_0000007f<>+0(SB)/4, $0x0000007f
 DATA lanes_0000007f<>+4(SB)/4, $0x0000007f
@@ -509,15 +405,7 @@ DATA lanes_0000007f<>+16(SB)/4, $0x0000007f
 DATA lanes_0000007f<>+20(SB)/4, $0x0000007f
 DATA lanes_0000007f<>+24(SB)/4, $0x0000007f
 DATA lanes_0000007f<>+28(SB)/4, $0x0000007f
-DATA lanes_0000007f<>+32(SB)/4, $0x0000007f
-DATA lanes_0000007f<>+36(SB)/4, $0x0000007f
-DATA lanes_0000007f<>+40(SB)/4, $0x0000007f
-DATA lanes_0000007f<>+44(SB)/4, $0x0000007f
-DATA lanes_0000007f<>+48(SB)/4, $0x0000007f
-DATA lanes_0000007f<>+52(SB)/4, $0x0000007f
-DATA lanes_0000007f<>+56(SB)/4, $0x0000007f
-DATA lanes_0000007f<>+60(SB)/4, $0x0000007f
-GLOBL lanes_0000007f<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_0000007f<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_00000000<>+0(SB)/4, $0x00000000
 DATA lanes_00000000<>+4(SB)/4, $0x00000000
@@ -527,15 +415,7 @@ DATA lanes_00000000<>+16(SB)/4, $0x00000000
 DATA lanes_00000000<>+20(SB)/4, $0x00000000
 DATA lanes_00000000<>+24(SB)/4, $0x00000000
 DATA lanes_00000000<>+28(SB)/4, $0x00000000
-DATA lanes_00000000<>+32(SB)/4, $0x00000000
-DATA lanes_00000000<>+36(SB)/4, $0x00000000
-DATA lanes_00000000<>+40(SB)/4, $0x00000000
-DATA lanes_00000000<>+44(SB)/4, $0x00000000
-DATA lanes_00000000<>+48(SB)/4, $0x00000000
-DATA lanes_00000000<>+52(SB)/4, $0x00000000
-DATA lanes_00000000<>+56(SB)/4, $0x00000000
-DATA lanes_00000000<>+60(SB)/4, $0x00000000
-GLOBL lanes_00000000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_00000000<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_00800000<>+0(SB)/4, $0x00800000
 DATA lanes_00800000<>+4(SB)/4, $0x00800000
@@ -545,15 +425,7 @@ DATA lanes_00800000<>+16(SB)/4, $0x00800000
 DATA lanes_00800000<>+20(SB)/4, $0x00800000
 DATA lanes_00800000<>+24(SB)/4, $0x00800000
 DATA lanes_00800000<>+28(SB)/4, $0x00800000
-DATA lanes_00800000<>+32(SB)/4, $0x00800000
-DATA lanes_00800000<>+36(SB)/4, $0x00800000
-DATA lanes_00800000<>+40(SB)/4, $0x00800000
-DATA lanes_00800000<>+44(SB)/4, $0x00800000
-DATA lanes_00800000<>+48(SB)/4, $0x00800000
-DATA lanes_00800000<>+52(SB)/4, $0x00800000
-DATA lanes_00800000<>+56(SB)/4, $0x00800000
-DATA lanes_00800000<>+60(SB)/4, $0x00800000
-GLOBL lanes_00800000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_00800000<>(SB), RODATA|NOPTR, $32
 
 DATA first_lanes<>+0(SB)/4, $0xffffffff
 DATA first_lanes<>+4(SB)/4, $0xffffffff
@@ -1024,14 +896,14 @@ loop58:
 	ADDQ  R8, R10
 
 row60:
-	CMPQ    R9, R13
-	JGE     rows61
-	VMOVUPS (BX)(R10*1), Z0
-	VMAXPS  lanes_ff7fffff<>+0(SB), Z0, Z0
-	MOVLQSX (R9), R12
-	MOVQ    R12, R11
-	IMULQ   SI, R11
-	ADDQ    R8, R11
+	CMPQ        R9, R13
+	JGE         rows61
+	VMOVUPS     (BX)(R10*1), Z0
+	VMAXPS.BCST lanes_ff7fffff<>+0(SB), Z0, Z0
+	MOVLQSX     (R9), R12
+	MOVQ        R12, R11
+	IMULQ       SI, R11
+	ADDQ        R8, R11
 
 entry62:
 	CMPL    R12, 4(R9)
@@ -1043,78 +915,78 @@ entry62:
 	JMP     entry62
 
 entries63:
-	VMOVUPS      (BX)(R10*1), Z1
-	VSUBPS       Z0, Z1, Z1
-	VMOVUPS      lanes_c2b00000<>+0(SB), Z2
-	VMAXPS       Z1, Z2, Z1
-	VMOVUPS      lanes_42b1999a<>+0(SB), Z2
-	VMINPS       Z1, Z2, Z1
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Z1, Z2
-	VCVTPS2DQ    Z2, Z2
-	VCVTDQ2PS    Z2, Z3
-	VFNMADD231PS lanes_3f318000<>+0(SB), Z3, Z1
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Z3, Z1
-	VMOVUPS      lanes_39506967<>+0(SB), Z3
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_3c088908<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z1, Z3
-	VMULPS       Z1, Z3, Z3
-	VFMADD213PS  Z1, Z1, Z3
-	VADDPS       lanes_3f800000<>+0(SB), Z3, Z1
-	VPADDD       lanes_0000007f<>+0(SB), Z2, Z2
-	VPSLLD       $0x17, Z2, Z2
-	VMULPS       Z2, Z1, Z1
-	VMOVUPS      Z1, Z2
+	VMOVUPS           (BX)(R10*1), Z1
+	VSUBPS            Z0, Z1, Z1
+	VBROADCASTSS      lanes_c2b00000<>+0(SB), Z2
+	VMAXPS            Z1, Z2, Z1
+	VBROADCASTSS      lanes_42b1999a<>+0(SB), Z2
+	VMINPS            Z1, Z2, Z1
+	VMULPS.BCST       lanes_3fb8aa3b<>+0(SB), Z1, Z2
+	VCVTPS2DQ         Z2, Z2
+	VCVTDQ2PS         Z2, Z3
+	VFNMADD231PS.BCST lanes_3f318000<>+0(SB), Z3, Z1
+	VFNMADD231PS.BCST lanes_b95e8083<>+0(SB), Z3, Z1
+	VBROADCASTSS      lanes_39506967<>+0(SB), Z3
+	VFMADD213PS.BCST  lanes_3ab743ce<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_3c088908<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_3d2aa9c1<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_3e2aaaaa<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_3f000000<>+0(SB), Z1, Z3
+	VMULPS            Z1, Z3, Z3
+	VFMADD213PS       Z1, Z1, Z3
+	VADDPS.BCST       lanes_3f800000<>+0(SB), Z3, Z1
+	VPADDD.BCST       lanes_0000007f<>+0(SB), Z2, Z2
+	VPSLLD            $0x17, Z2, Z2
+	VMULPS            Z2, Z1, Z1
+	VMOVUPS           Z1, Z2
+	MOVLQSX           (R9), R12
+	MOVQ              R12, R11
+	IMULQ             SI, R11
+	ADDQ              R8, R11
+
+entry65:
+	CMPL              R12, 4(R9)
+	JGE               entries66
+	VMOVUPS           (DX)(R11*1), Z3
+	VSUBPS            Z0, Z3, Z3
+	VMINPS.BCST       lanes_00000000<>+0(SB), Z3, Z3
+	VBROADCASTSS      lanes_c2b00000<>+0(SB), Z4
+	VMAXPS            Z3, Z4, Z3
+	VBROADCASTSS      lanes_42b1999a<>+0(SB), Z4
+	VMINPS            Z3, Z4, Z3
+	VMULPS.BCST       lanes_3fb8aa3b<>+0(SB), Z3, Z4
+	VCVTPS2DQ         Z4, Z4
+	VCVTDQ2PS         Z4, Z5
+	VFNMADD231PS.BCST lanes_3f318000<>+0(SB), Z5, Z3
+	VFNMADD231PS.BCST lanes_b95e8083<>+0(SB), Z5, Z3
+	VBROADCASTSS      lanes_39506967<>+0(SB), Z5
+	VFMADD213PS.BCST  lanes_3ab743ce<>+0(SB), Z3, Z5
+	VFMADD213PS.BCST  lanes_3c088908<>+0(SB), Z3, Z5
+	VFMADD213PS.BCST  lanes_3d2aa9c1<>+0(SB), Z3, Z5
+	VFMADD213PS.BCST  lanes_3e2aaaaa<>+0(SB), Z3, Z5
+	VFMADD213PS.BCST  lanes_3f000000<>+0(SB), Z3, Z5
+	VMULPS            Z3, Z5, Z5
+	VFMADD213PS       Z3, Z3, Z5
+	VADDPS.BCST       lanes_3f800000<>+0(SB), Z5, Z3
+	VPADDD.BCST       lanes_0000007f<>+0(SB), Z4, Z4
+	VPSLLD            $0x17, Z4, Z4
+	VMULPS            Z4, Z3, Z3
+	VMOVUPS           Z3, (AX)(R11*1)
+	VADDPS            Z3, Z2, Z2
+	INCQ              R12
+	ADDQ              SI, R11
+	JMP               entry65
+
+entries66:
+	VBROADCASTSS lanes_3f800000<>+0(SB), Z0
+	VMAXPS.BCST  lanes_00800000<>+0(SB), Z2, Z2
+	VDIVPS       Z2, Z0, Z0
+	VMULPS       Z0, Z1, Z1
+	VMOVUPS      Z1, (CX)(R10*1)
 	MOVLQSX      (R9), R12
 	MOVQ         R12, R11
 	IMULQ        SI, R11
 	ADDQ         R8, R11
-
-entry65:
-	CMPL         R12, 4(R9)
-	JGE          entries66
-	VMOVUPS      (DX)(R11*1), Z3
-	VSUBPS       Z0, Z3, Z3
-	VMINPS       lanes_00000000<>+0(SB), Z3, Z3
-	VMOVUPS      lanes_c2b00000<>+0(SB), Z4
-	VMAXPS       Z3, Z4, Z3
-	VMOVUPS      lanes_42b1999a<>+0(SB), Z4
-	VMINPS       Z3, Z4, Z3
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Z3, Z4
-	VCVTPS2DQ    Z4, Z4
-	VCVTDQ2PS    Z4, Z5
-	VFNMADD231PS lanes_3f318000<>+0(SB), Z5, Z3
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Z5, Z3
-	VMOVUPS      lanes_39506967<>+0(SB), Z5
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Z3, Z5
-	VFMADD213PS  lanes_3c088908<>+0(SB), Z3, Z5
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Z3, Z5
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Z3, Z5
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z3, Z5
-	VMULPS       Z3, Z5, Z5
-	VFMADD213PS  Z3, Z3, Z5
-	VADDPS       lanes_3f800000<>+0(SB), Z5, Z3
-	VPADDD       lanes_0000007f<>+0(SB), Z4, Z4
-	VPSLLD       $0x17, Z4, Z4
-	VMULPS       Z4, Z3, Z3
-	VMOVUPS      Z3, (AX)(R11*1)
-	VADDPS       Z3, Z2, Z2
-	INCQ         R12
-	ADDQ         SI, R11
-	JMP          entry65
-
-entries66:
-	VMOVUPS lanes_3f800000<>+0(SB), Z0
-	VMAXPS  lanes_00800000<>+0(SB), Z2, Z2
-	VDIVPS  Z2, Z0, Z0
-	VMULPS  Z0, Z1, Z1
-	VMOVUPS Z1, (CX)(R10*1)
-	MOVLQSX (R9), R12
-	MOVQ    R12, R11
-	IMULQ   SI, R11
-	ADDQ    R8, R11
 
 entry67:
 	CMPL    R12, 4(R9)
@@ -1150,14 +1022,14 @@ done59:
 	ADDQ  R8, R9
 
 row70:
-	CMPQ      DI, R12
-	JGE       rows71
-	VMOVUPS.Z (BX)(R9*1), K1, Z0
-	VMAXPS    lanes_ff7fffff<>+0(SB), Z0, Z0
-	MOVLQSX   (DI), R11
-	MOVQ      R11, R10
-	IMULQ     SI, R10
-	ADDQ      R8, R10
+	CMPQ        DI, R12
+	JGE         rows71
+	VMOVUPS.Z   (BX)(R9*1), K1, Z0
+	VMAXPS.BCST lanes_ff7fffff<>+0(SB), Z0, Z0
+	MOVLQSX     (DI), R11
+	MOVQ        R11, R10
+	IMULQ       SI, R10
+	ADDQ        R8, R10
 
 entry72:
 	CMPL      R11, 4(DI)
@@ -1169,78 +1041,78 @@ entry72:
 	JMP       entry72
 
 entries73:
-	VMOVUPS.Z    (BX)(R9*1), K1, Z1
-	VSUBPS       Z0, Z1, Z1
-	VMOVUPS      lanes_c2b00000<>+0(SB), Z2
-	VMAXPS       Z1, Z2, Z1
-	VMOVUPS      lanes_42b1999a<>+0(SB), Z2
-	VMINPS       Z1, Z2, Z1
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Z1, Z2
-	VCVTPS2DQ    Z2, Z2
-	VCVTDQ2PS    Z2, Z3
-	VFNMADD231PS lanes_3f318000<>+0(SB), Z3, Z1
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Z3, Z1
-	VMOVUPS      lanes_39506967<>+0(SB), Z3
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_3c088908<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z1, Z3
-	VMULPS       Z1, Z3, Z3
-	VFMADD213PS  Z1, Z1, Z3
-	VADDPS       lanes_3f800000<>+0(SB), Z3, Z1
-	VPADDD       lanes_0000007f<>+0(SB), Z2, Z2
-	VPSLLD       $0x17, Z2, Z2
-	VMULPS       Z2, Z1, Z1
-	VMOVUPS      Z1, Z2
+	VMOVUPS.Z         (BX)(R9*1), K1, Z1
+	VSUBPS            Z0, Z1, Z1
+	VBROADCASTSS      lanes_c2b00000<>+0(SB), Z2
+	VMAXPS            Z1, Z2, Z1
+	VBROADCASTSS      lanes_42b1999a<>+0(SB), Z2
+	VMINPS            Z1, Z2, Z1
+	VMULPS.BCST       lanes_3fb8aa3b<>+0(SB), Z1, Z2
+	VCVTPS2DQ         Z2, Z2
+	VCVTDQ2PS         Z2, Z3
+	VFNMADD231PS.BCST lanes_3f318000<>+0(SB), Z3, Z1
+	VFNMADD231PS.BCST lanes_b95e8083<>+0(SB), Z3, Z1
+	VBROADCASTSS      lanes_39506967<>+0(SB), Z3
+	VFMADD213PS.BCST  lanes_3ab743ce<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_3c088908<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_3d2aa9c1<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_3e2aaaaa<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_3f000000<>+0(SB), Z1, Z3
+	VMULPS            Z1, Z3, Z3
+	VFMADD213PS       Z1, Z1, Z3
+	VADDPS.BCST       lanes_3f800000<>+0(SB), Z3, Z1
+	VPADDD.BCST       lanes_0000007f<>+0(SB), Z2, Z2
+	VPSLLD            $0x17, Z2, Z2
+	VMULPS            Z2, Z1, Z1
+	VMOVUPS           Z1, Z2
+	MOVLQSX           (DI), R11
+	MOVQ              R11, R10
+	IMULQ             SI, R10
+	ADDQ              R8, R10
+
+entry75:
+	CMPL              R11, 4(DI)
+	JGE               entries76
+	VMOVUPS.Z         (DX)(R10*1), K1, Z3
+	VSUBPS            Z0, Z3, Z3
+	VMINPS.BCST       lanes_00000000<>+0(SB), Z3, Z3
+	VBROADCASTSS      lanes_c2b00000<>+0(SB), Z4
+	VMAXPS            Z3, Z4, Z3
+	VBROADCASTSS      lanes_42b1999a<>+0(SB), Z4
+	VMINPS            Z3, Z4, Z3
+	VMULPS.BCST       lanes_3fb8aa3b<>+0(SB), Z3, Z4
+	VCVTPS2DQ         Z4, Z4
+	VCVTDQ2PS         Z4, Z5
+	VFNMADD231PS.BCST lanes_3f318000<>+0(SB), Z5, Z3
+	VFNMADD231PS.BCST lanes_b95e8083<>+0(SB), Z5, Z3
+	VBROADCASTSS      lanes_39506967<>+0(SB), Z5
+	VFMADD213PS.BCST  lanes_3ab743ce<>+0(SB), Z3, Z5
+	VFMADD213PS.BCST  lanes_3c088908<>+0(SB), Z3, Z5
+	VFMADD213PS.BCST  lanes_3d2aa9c1<>+0(SB), Z3, Z5
+	VFMADD213PS.BCST  lanes_3e2aaaaa<>+0(SB), Z3, Z5
+	VFMADD213PS.BCST  lanes_3f000000<>+0(SB), Z3, Z5
+	VMULPS            Z3, Z5, Z5
+	VFMADD213PS       Z3, Z3, Z5
+	VADDPS.BCST       lanes_3f800000<>+0(SB), Z5, Z3
+	VPADDD.BCST       lanes_0000007f<>+0(SB), Z4, Z4
+	VPSLLD            $0x17, Z4, Z4
+	VMULPS            Z4, Z3, Z3
+	VMOVUPS           Z3, K1, (AX)(R10*1)
+	VADDPS            Z3, Z2, Z2
+	INCQ              R11
+	ADDQ              SI, R10
+	JMP               entry75
+
+entries76:
+	VBROADCASTSS lanes_3f800000<>+0(SB), Z0
+	VMAXPS.BCST  lanes_00800000<>+0(SB), Z2, Z2
+	VDIVPS       Z2, Z0, Z0
+	VMULPS       Z0, Z1, Z1
+	VMOVUPS      Z1, K1, (CX)(R9*1)
 	MOVLQSX      (DI), R11
 	MOVQ         R11, R10
 	IMULQ        SI, R10
 	ADDQ         R8, R10
-
-entry75:
-	CMPL         R11, 4(DI)
-	JGE          entries76
-	VMOVUPS.Z    (DX)(R10*1), K1, Z3
-	VSUBPS       Z0, Z3, Z3
-	VMINPS       lanes_00000000<>+0(SB), Z3, Z3
-	VMOVUPS      lanes_c2b00000<>+0(SB), Z4
-	VMAXPS       Z3, Z4, Z3
-	VMOVUPS      lanes_42b1999a<>+0(SB), Z4
-	VMINPS       Z3, Z4, Z3
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Z3, Z4
-	VCVTPS2DQ    Z4, Z4
-	VCVTDQ2PS    Z4, Z5
-	VFNMADD231PS lanes_3f318000<>+0(SB), Z5, Z3
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Z5, Z3
-	VMOVUPS      lanes_39506967<>+0(SB), Z5
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Z3, Z5
-	VFMADD213PS  lanes_3c088908<>+0(SB), Z3, Z5
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Z3, Z5
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Z3, Z5
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z3, Z5
-	VMULPS       Z3, Z5, Z5
-	VFMADD213PS  Z3, Z3, Z5
-	VADDPS       lanes_3f800000<>+0(SB), Z5, Z3
-	VPADDD       lanes_0000007f<>+0(SB), Z4, Z4
-	VPSLLD       $0x17, Z4, Z4
-	VMULPS       Z4, Z3, Z3
-	VMOVUPS      Z3, K1, (AX)(R10*1)
-	VADDPS       Z3, Z2, Z2
-	INCQ         R11
-	ADDQ         SI, R10
-	JMP          entry75
-
-entries76:
-	VMOVUPS lanes_3f800000<>+0(SB), Z0
-	VMAXPS  lanes_00800000<>+0(SB), Z2, Z2
-	VDIVPS  Z2, Z0, Z0
-	VMULPS  Z0, Z1, Z1
-	VMOVUPS Z1, K1, (CX)(R9*1)
-	MOVLQSX (DI), R11
-	MOVQ    R11, R10
-	IMULQ   SI, R10
-	ADDQ    R8, R10
 
 entry77:
 	CMPL      R11, 4(DI)
@@ -1305,14 +1177,14 @@ loop79:
 	ADDQ  R9, R11
 
 row81:
-	CMPQ    R10, R14
-	JGE     rows82
-	VMOVUPS (BX)(R11*1), Z0
-	VMAXPS  lanes_ff7fffff<>+0(SB), Z0, Z0
-	MOVLQSX (R10), R13
-	MOVQ    R13, R12
-	IMULQ   DI, R12
-	ADDQ    R9, R12
+	CMPQ        R10, R14
+	JGE         rows82
+	VMOVUPS     (BX)(R11*1), Z0
+	VMAXPS.BCST lanes_ff7fffff<>+0(SB), Z0, Z0
+	MOVLQSX     (R10), R13
+	MOVQ        R13, R12
+	IMULQ       DI, R12
+	ADDQ        R9, R12
 
 entry83:
 	CMPL    R13, 4(R10)
@@ -1329,79 +1201,79 @@ weightless85:
 	JMP  entry83
 
 entries84:
-	VMOVUPS      (BX)(R11*1), Z1
-	VSUBPS       Z0, Z1, Z1
-	VMOVUPS      lanes_c2b00000<>+0(SB), Z2
-	VMAXPS       Z1, Z2, Z1
-	VMOVUPS      lanes_42b1999a<>+0(SB), Z2
-	VMINPS       Z1, Z2, Z1
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Z1, Z2
-	VCVTPS2DQ    Z2, Z2
-	VCVTDQ2PS    Z2, Z3
-	VFNMADD231PS lanes_3f318000<>+0(SB), Z3, Z1
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Z3, Z1
-	VMOVUPS      lanes_39506967<>+0(SB), Z3
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_3c088908<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z1, Z3
-	VMULPS       Z1, Z3, Z3
-	VFMADD213PS  Z1, Z1, Z3
-	VADDPS       lanes_3f800000<>+0(SB), Z3, Z1
-	VPADDD       lanes_0000007f<>+0(SB), Z2, Z2
-	VPSLLD       $0x17, Z2, Z2
-	VMULPS       Z2, Z1, Z1
-	VMOVUPS      Z1, Z2
+	VMOVUPS           (BX)(R11*1), Z1
+	VSUBPS            Z0, Z1, Z1
+	VBROADCASTSS      lanes_c2b00000<>+0(SB), Z2
+	VMAXPS            Z1, Z2, Z1
+	VBROADCASTSS      lanes_42b1999a<>+0(SB), Z2
+	VMINPS            Z1, Z2, Z1
+	VMULPS.BCST       lanes_3fb8aa3b<>+0(SB), Z1, Z2
+	VCVTPS2DQ         Z2, Z2
+	VCVTDQ2PS         Z2, Z3
+	VFNMADD231PS.BCST lanes_3f318000<>+0(SB), Z3, Z1
+	VFNMADD231PS.BCST lanes_b95e8083<>+0(SB), Z3, Z1
+	VBROADCASTSS      lanes_39506967<>+0(SB), Z3
+	VFMADD213PS.BCST  lanes_3ab743ce<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_3c088908<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_3d2aa9c1<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_3e2aaaaa<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_3f000000<>+0(SB), Z1, Z3
+	VMULPS            Z1, Z3, Z3
+	VFMADD213PS       Z1, Z1, Z3
+	VADDPS.BCST       lanes_3f800000<>+0(SB), Z3, Z1
+	VPADDD.BCST       lanes_0000007f<>+0(SB), Z2, Z2
+	VPSLLD            $0x17, Z2, Z2
+	VMULPS            Z2, Z1, Z1
+	VMOVUPS           Z1, Z2
+	MOVLQSX           (R10), R13
+	MOVQ              R13, R12
+	IMULQ             DI, R12
+	ADDQ              R9, R12
+
+entry86:
+	CMPL              R13, 4(R10)
+	JGE               entries87
+	VMOVUPS           (DX)(R12*1), Z3
+	VSUBPS            Z0, Z3, Z3
+	VMINPS.BCST       lanes_00000000<>+0(SB), Z3, Z3
+	VBROADCASTSS      lanes_c2b00000<>+0(SB), Z4
+	VMAXPS            Z3, Z4, Z3
+	VBROADCASTSS      lanes_42b1999a<>+0(SB), Z4
+	VMINPS            Z3, Z4, Z3
+	VMULPS.BCST       lanes_3fb8aa3b<>+0(SB), Z3, Z4
+	VCVTPS2DQ         Z4, Z4
+	VCVTDQ2PS         Z4, Z5
+	VFNMADD231PS.BCST lanes_3f318000<>+0(SB), Z5, Z3
+	VFNMADD231PS.BCST lanes_b95e8083<>+0(SB), Z5, Z3
+	VBROADCASTSS      lanes_39506967<>+0(SB), Z5
+	VFMADD213PS.BCST  lanes_3ab743ce<>+0(SB), Z3, Z5
+	VFMADD213PS.BCST  lanes_3c088908<>+0(SB), Z3, Z5
+	VFMADD213PS.BCST  lanes_3d2aa9c1<>+0(SB), Z3, Z5
+	VFMADD213PS.BCST  lanes_3e2aaaaa<>+0(SB), Z3, Z5
+	VFMADD213PS.BCST  lanes_3f000000<>+0(SB), Z3, Z5
+	VMULPS            Z3, Z5, Z5
+	VFMADD213PS       Z3, Z3, Z5
+	VADDPS.BCST       lanes_3f800000<>+0(SB), Z5, Z3
+	VPADDD.BCST       lanes_0000007f<>+0(SB), Z4, Z4
+	VPSLLD            $0x17, Z4, Z4
+	VMULPS            Z4, Z3, Z3
+	VMOVUPS           Z3, (AX)(R12*1)
+	VBROADCASTSS      (SI)(R13*4), Z4
+	VFMADD231PS       Z3, Z4, Z2
+	INCQ              R13
+	ADDQ              DI, R12
+	JMP               entry86
+
+entries87:
+	VBROADCASTSS lanes_3f800000<>+0(SB), Z0
+	VMAXPS.BCST  lanes_00800000<>+0(SB), Z2, Z2
+	VDIVPS       Z2, Z0, Z0
+	VMULPS       Z0, Z1, Z1
+	VMOVUPS      Z1, (CX)(R11*1)
 	MOVLQSX      (R10), R13
 	MOVQ         R13, R12
 	IMULQ        DI, R12
 	ADDQ         R9, R12
-
-entry86:
-	CMPL         R13, 4(R10)
-	JGE          entries87
-	VMOVUPS      (DX)(R12*1), Z3
-	VSUBPS       Z0, Z3, Z3
-	VMINPS       lanes_00000000<>+0(SB), Z3, Z3
-	VMOVUPS      lanes_c2b00000<>+0(SB), Z4
-	VMAXPS       Z3, Z4, Z3
-	VMOVUPS      lanes_42b1999a<>+0(SB), Z4
-	VMINPS       Z3, Z4, Z3
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Z3, Z4
-	VCVTPS2DQ    Z4, Z4
-	VCVTDQ2PS    Z4, Z5
-	VFNMADD231PS lanes_3f318000<>+0(SB), Z5, Z3
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Z5, Z3
-	VMOVUPS      lanes_39506967<>+0(SB), Z5
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Z3, Z5
-	VFMADD213PS  lanes_3c088908<>+0(SB), Z3, Z5
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Z3, Z5
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Z3, Z5
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z3, Z5
-	VMULPS       Z3, Z5, Z5
-	VFMADD213PS  Z3, Z3, Z5
-	VADDPS       lanes_3f800000<>+0(SB), Z5, Z3
-	VPADDD       lanes_0000007f<>+0(SB), Z4, Z4
-	VPSLLD       $0x17, Z4, Z4
-	VMULPS       Z4, Z3, Z3
-	VMOVUPS      Z3, (AX)(R12*1)
-	VBROADCASTSS (SI)(R13*4), Z4
-	VFMADD231PS  Z3, Z4, Z2
-	INCQ         R13
-	ADDQ         DI, R12
-	JMP          entry86
-
-entries87:
-	VMOVUPS lanes_3f800000<>+0(SB), Z0
-	VMAXPS  lanes_00800000<>+0(SB), Z2, Z2
-	VDIVPS  Z2, Z0, Z0
-	VMULPS  Z0, Z1, Z1
-	VMOVUPS Z1, (CX)(R11*1)
-	MOVLQSX (R10), R13
-	MOVQ    R13, R12
-	IMULQ   DI, R12
-	ADDQ    R9, R12
 
 entry88:
 	CMPL         R13, 4(R10)
@@ -1439,14 +1311,14 @@ done80:
 	ADDQ  R9, R10
 
 row91:
-	CMPQ      R8, R13
-	JGE       rows92
-	VMOVUPS.Z (BX)(R10*1), K1, Z0
-	VMAXPS    lanes_ff7fffff<>+0(SB), Z0, Z0
-	MOVLQSX   (R8), R12
-	MOVQ      R12, R11
-	IMULQ     DI, R11
-	ADDQ      R9, R11
+	CMPQ        R8, R13
+	JGE         rows92
+	VMOVUPS.Z   (BX)(R10*1), K1, Z0
+	VMAXPS.BCST lanes_ff7fffff<>+0(SB), Z0, Z0
+	MOVLQSX     (R8), R12
+	MOVQ        R12, R11
+	IMULQ       DI, R11
+	ADDQ        R9, R11
 
 entry93:
 	CMPL      R12, 4(R8)
@@ -1463,79 +1335,79 @@ weightless95:
 	JMP  entry93
 
 entries94:
-	VMOVUPS.Z    (BX)(R10*1), K1, Z1
-	VSUBPS       Z0, Z1, Z1
-	VMOVUPS      lanes_c2b00000<>+0(SB), Z2
-	VMAXPS       Z1, Z2, Z1
-	VMOVUPS      lanes_42b1999a<>+0(SB), Z2
-	VMINPS       Z1, Z2, Z1
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Z1, Z2
-	VCVTPS2DQ    Z2, Z2
-	VCVTDQ2PS    Z2, Z3
-	VFNMADD231PS lanes_3f318000<>+0(SB), Z3, Z1
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Z3, Z1
-	VMOVUPS      lanes_39506967<>+0(SB), Z3
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_3c088908<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z1, Z3
-	VMULPS       Z1, Z3, Z3
-	VFMADD213PS  Z1, Z1, Z3
-	VADDPS       lanes_3f800000<>+0(SB), Z3, Z1
-	VPADDD       lanes_0000007f<>+0(SB), Z2, Z2
-	VPSLLD       $0x17, Z2, Z2
-	VMULPS       Z2, Z1, Z1
-	VMOVUPS      Z1, Z2
+	VMOVUPS.Z         (BX)(R10*1), K1, Z1
+	VSUBPS            Z0, Z1, Z1
+	VBROADCASTSS      lanes_c2b00000<>+0(SB), Z2
+	VMAXPS            Z1, Z2, Z1
+	VBROADCASTSS      lanes_42b1999a<>+0(SB), Z2
+	VMINPS            Z1, Z2, Z1
+	VMULPS.BCST       lanes_3fb8aa3b<>+0(SB), Z1, Z2
+	VCVTPS2DQ         Z2, Z2
+	VCVTDQ2PS         Z2, Z3
+	VFNMADD231PS.BCST lanes_3f318000<>+0(SB), Z3, Z1
+	VFNMADD231PS.BCST lanes_b95e8083<>+0(SB), Z3, Z1
+	VBROADCASTSS      lanes_39506967<>+0(SB), Z3
+	VFMADD213PS.BCST  lanes_3ab743ce<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_3c088908<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_3d2aa9c1<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_3e2aaaaa<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_3f000000<>+0(SB), Z1, Z3
+	VMULPS            Z1, Z3, Z3
+	VFMADD213PS       Z1, Z1, Z3
+	VADDPS.BCST       lanes_3f800000<>+0(SB), Z3, Z1
+	VPADDD.BCST       lanes_0000007f<>+0(SB), Z2, Z2
+	VPSLLD            $0x17, Z2, Z2
+	VMULPS            Z2, Z1, Z1
+	VMOVUPS           Z1, Z2
+	MOVLQSX           (R8), R12
+	MOVQ              R12, R11
+	IMULQ             DI, R11
+	ADDQ              R9, R11
+
+entry96:
+	CMPL              R12, 4(R8)
+	JGE               entries97
+	VMOVUPS.Z         (DX)(R11*1), K1, Z3
+	VSUBPS            Z0, Z3, Z3
+	VMINPS.BCST       lanes_00000000<>+0(SB), Z3, Z3
+	VBROADCASTSS      lanes_c2b00000<>+0(SB), Z4
+	VMAXPS            Z3, Z4, Z3
+	VBROADCASTSS      lanes_42b1999a<>+0(SB), Z4
+	VMINPS            Z3, Z4, Z3
+	VMULPS.BCST       lanes_3fb8aa3b<>+0(SB), Z3, Z4
+	VCVTPS2DQ         Z4, Z4
+	VCVTDQ2PS         Z4, Z5
+	VFNMADD231PS.BCST lanes_3f318000<>+0(SB), Z5, Z3
+	VFNMADD231PS.BCST lanes_b95e8083<>+0(SB), Z5, Z3
+	VBROADCASTSS      lanes_39506967<>+0(SB), Z5
+	VFMADD213PS.BCST  lanes_3ab743ce<>+0(SB), Z3, Z5
+	VFMADD213PS.BCST  lanes_3c088908<>+0(SB), Z3, Z5
+	VFMADD213PS.BCST  lanes_3d2aa9c1<>+0(SB), Z3, Z5
+	VFMADD213PS.BCST  lanes_3e2aaaaa<>+0(SB), Z3, Z5
+	VFMADD213PS.BCST  lanes_3f000000<>+0(SB), Z3, Z5
+	VMULPS            Z3, Z5, Z5
+	VFMADD213PS       Z3, Z3, Z5
+	VADDPS.BCST       lanes_3f800000<>+0(SB), Z5, Z3
+	VPADDD.BCST       lanes_0000007f<>+0(SB), Z4, Z4
+	VPSLLD            $0x17, Z4, Z4
+	VMULPS            Z4, Z3, Z3
+	VMOVUPS           Z3, K1, (AX)(R11*1)
+	VBROADCASTSS      (SI)(R12*4), Z4
+	VFMADD231PS       Z3, Z4, Z2
+	INCQ              R12
+	ADDQ              DI, R11
+	JMP               entry96
+
+entries97:
+	VBROADCASTSS lanes_3f800000<>+0(SB), Z0
+	VMAXPS.BCST  lanes_00800000<>+0(SB), Z2, Z2
+	VDIVPS       Z2, Z0, Z0
+	VMULPS       Z0, Z1, Z1
+	VMOVUPS      Z1, K1, (CX)(R10*1)
 	MOVLQSX      (R8), R12
 	MOVQ         R12, R11
 	IMULQ        DI, R11
 	ADDQ         R9, R11
-
-entry96:
-	CMPL         R12, 4(R8)
-	JGE          entries97
-	VMOVUPS.Z    (DX)(R11*1), K1, Z3
-	VSUBPS       Z0, Z3, Z3
-	VMINPS       lanes_00000000<>+0(SB), Z3, Z3
-	VMOVUPS      lanes_c2b00000<>+0(SB), Z4
-	VMAXPS       Z3, Z4, Z3
-	VMOVUPS      lanes_42b1999a<>+0(SB), Z4
-	VMINPS       Z3, Z4, Z3
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Z3, Z4
-	VCVTPS2DQ    Z4, Z4
-	VCVTDQ2PS    Z4, Z5
-	VFNMADD231PS lanes_3f318000<>+0(SB), Z5, Z3
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Z5, Z3
-	VMOVUPS      lanes_39506967<>+0(SB), Z5
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Z3, Z5
-	VFMADD213PS  lanes_3c088908<>+0(SB), Z3, Z5
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Z3, Z5
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Z3, Z5
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z3, Z5
-	VMULPS       Z3, Z5, Z5
-	VFMADD213PS  Z3, Z3, Z5
-	VADDPS       lanes_3f800000<>+0(SB), Z5, Z3
-	VPADDD       lanes_0000007f<>+0(SB), Z4, Z4
-	VPSLLD       $0x17, Z4, Z4
-	VMULPS       Z4, Z3, Z3
-	VMOVUPS      Z3, K1, (AX)(R11*1)
-	VBROADCASTSS (SI)(R12*4), Z4
-	VFMADD231PS  Z3, Z4, Z2
-	INCQ         R12
-	ADDQ         DI, R11
-	JMP          entry96
-
-entries97:
-	VMOVUPS lanes_3f800000<>+0(SB), Z0
-	VMAXPS  lanes_00800000<>+0(SB), Z2, Z2
-	VDIVPS  Z2, Z0, Z0
-	VMULPS  Z0, Z1, Z1
-	VMOVUPS Z1, K1, (CX)(R10*1)
-	MOVLQSX (R8), R12
-	MOVQ    R12, R11
-	IMULQ   DI, R11
-	ADDQ    R9, R11
 
 entry98:
 	CMPL         R12, 4(R8)

@@ -49,15 +49,7 @@ DATA lanes_80000000<>+16(SB)/4, $0x80000000
 DATA lanes_80000000<>+20(SB)/4, $0x80000000
 DATA lanes_80000000<>+24(SB)/4, $0x80000000
 DATA lanes_80000000<>+28(SB)/4, $0x80000000
-DATA lanes_80000000<>+32(SB)/4, $0x80000000
-DATA lanes_80000000<>+36(SB)/4, $0x80000000
-DATA lanes_80000000<>+40(SB)/4, $0x80000000
-DATA lanes_80000000<>+44(SB)/4, $0x80000000
-DATA lanes_80000000<>+48(SB)/4, $0x80000000
-DATA lanes_80000000<>+52(SB)/4, $0x80000000
-DATA lanes_80000000<>+56(SB)/4, $0x80000000
-DATA lanes_80000000<>+60(SB)/4, $0x80000000
-GLOBL lanes_80000000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_80000000<>(SB), RODATA|NOPTR, $32
 
 DATA first_lanes<>+0(SB)/4, $0xffffffff
 DATA first_lanes<>+4(SB)/4, $0xffffffff
@@ -167,15 +159,7 @@ DATA lanes_c2d00000<>+16(SB)/4, $0xc2d00000
 DATA lanes_c2d00000<>+20(SB)/4, $0xc2d00000
 DATA lanes_c2d00000<>+24(SB)/4, $0xc2d00000
 DATA lanes_c2d00000<>+28(SB)/4, $0xc2d00000
-DATA lanes_c2d00000<>+32(SB)/4, $0xc2d00000
-DATA lanes_c2d00000<>+36(SB)/4, $0xc2d00000
-DATA lanes_c2d00000<>+40(SB)/4, $0xc2d00000
-DATA lanes_c2d00000<>+44(SB)/4, $0xc2d00000
-DATA lanes_c2d00000<>+48(SB)/4, $0xc2d00000
-DATA lanes_c2d00000<>+52(SB)/4, $0xc2d00000
-DATA lanes_c2d00000<>+56(SB)/4, $0xc2d00000
-DATA lanes_c2d00000<>+60(SB)/4, $0xc2d00000
-GLOBL lanes_c2d00000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_c2d00000<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_42b20000<>+0(SB)/4, $0x42b20000
 DATA lanes_42b20000<>+4(SB)/4, $0x42b20000
@@ -185,15 +169,7 @@ DATA lanes_42b20000<>+16(SB)/4, $0x42b20000
 DATA lanes_42b20000<>+20(SB)/4, $0x42b20000
 DATA lanes_42b20000<>+24(SB)/4, $0x42b20000
 DATA lanes_42b20000<>+28(SB)/4, $0x42b20000
-DATA lanes_42b20000<>+32(SB)/4, $0x42b20000
-DATA lanes_42b20000<>+36(SB)/4, $0x42b20000
-DATA lanes_42b20000<>+40(SB)/4, $0x42b20000
-DATA lanes_42b20000<>+44(SB)/4, $0x42b20000
-DATA lanes_42b20000<>+48(SB)/4, $0x42b20000
-DATA lanes_42b20000<>+52(SB)/4, $0x42b20000
-DATA lanes_42b20000<>+56(SB)/4, $0x42b20000
-DATA lanes_42b20000<>+60(SB)/4, $0x42b20000
-GLOBL lanes_42b20000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_42b20000<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3fb8aa3b<>+0(SB)/4, $0x3fb8aa3b
 DATA lanes_3fb8aa3b<>+4(SB)/4, $0x3fb8aa3b
@@ -203,15 +179,7 @@ DATA lanes_3fb8aa3b<>+16(SB)/4, $0x3fb8aa3b
 DATA lanes_3fb8aa3b<>+20(SB)/4, $0x3fb8aa3b
 DATA lanes_3fb8aa3b<>+24(SB)/4, $0x3fb8aa3b
 DATA lanes_3fb8aa3b<>+28(SB)/4, $0x3fb8aa3b
-DATA lanes_3fb8aa3b<>+32(SB)/4, $0x3fb8aa3b
-DATA lanes_3fb8aa3b<>+36(SB)/4, $0x3fb8aa3b
-DATA lanes_3fb8aa3b<>+40(SB)/4, $0x3fb8aa3b
-DATA lanes_3fb8aa3b<>+44(SB)/4, $0x3fb8aa3b
-DATA lanes_3fb8aa3b<>+48(SB)/4, $0x3fb8aa3b
-DATA lanes_3fb8aa3b<>+52(SB)/4, $0x3fb8aa3b
-DATA lanes_3fb8aa3b<>+56(SB)/4, $0x3fb8aa3b
-DATA lanes_3fb8aa3b<>+60(SB)/4, $0x3fb8aa3b
-GLOBL lanes_3fb8aa3b<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3fb8aa3b<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3f318000<>+0(SB)/4, $0x3f318000
 DATA lanes_3f318000<>+4(SB)/4, $0x3f318000
@@ -221,15 +189,7 @@ DATA lanes_3f318000<>+16(SB)/4, $0x3f318000
 DATA lanes_3f318000<>+20(SB)/4, $0x3f318000
 DATA lanes_3f318000<>+24(SB)/4, $0x3f318000
 DATA lanes_3f318000<>+28(SB)/4, $0x3f318000
-DATA lanes_3f318000<>+32(SB)/4, $0x3f318000
-DATA lanes_3f318000<>+36(SB)/4, $0x3f318000
-DATA lanes_3f318000<>+40(SB)/4, $0x3f318000
-DATA lanes_3f318000<>+44(SB)/4, $0x3f318000
-DATA lanes_3f318000<>+48(SB)/4, $0x3f318000
-DATA lanes_3f318000<>+52(SB)/4, $0x3f318000
-DATA lanes_3f318000<>+56(SB)/4, $0x3f318000
-DATA lanes_3f318000<>+60(SB)/4, $0x3f318000
-GLOBL lanes_3f318000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3f318000<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_b95e8083<>+0(SB)/4, $0xb95e8083
 DATA lanes_b95e8083<>+4(SB)/4, $0xb95e8083
@@ -239,15 +199,7 @@ DATA lanes_b95e8083<>+16(SB)/4, $0xb95e8083
 DATA lanes_b95e8083<>+20(SB)/4, $0xb95e8083
 DATA lanes_b95e8083<>+24(SB)/4, $0xb95e8083
 DATA lanes_b95e8083<>+28(SB)/4, $0xb95e8083
-DATA lanes_b95e8083<>+32(SB)/4, $0xb95e8083
-DATA lanes_b95e8083<>+36(SB)/4, $0xb95e8083
-DATA lanes_b95e8083<>+40(SB)/4, $0xb95e8083
-DATA lanes_b95e8083<>+44(SB)/4, $0xb95e8083
-DATA lanes_b95e8083<>+48(SB)/4, $0xb95e8083
-DATA lanes_b95e8083<>+52(SB)/4, $0xb95e8083
-DATA lanes_b95e8083<>+56(SB)/4, $0xb95e8083
-DATA lanes_b95e8083<>+60(SB)/4, $0xb95e8083
-GLOBL lanes_b95e8083<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_b95e8083<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_39506967<>+0(SB)/4, $0x39506967
 DATA lanes_39506967<>+4(SB)/4, $0x39506967
@@ -257,15 +209,7 @@ DATA lanes_39506967<>+16(SB)/4, $0x39506967
 DATA lanes_39506967<>+20(SB)/4, $0x39506967
 DATA lanes_39506967<>+24(SB)/4, $0x39506967
 DATA lanes_39506967<>+28(SB)/4, $0x39506967
-DATA lanes_39506967<>+32(SB)/4, $0x39506967
-DATA lanes_39506967<>+36(SB)/4, $0x39506967
-DATA lanes_39506967<>+40(SB)/4, $0x39506967
-DATA lanes_39506967<>+44(SB)/4, $0x39506967
-DATA lanes_39506967<>+48(SB)/4, $0x39506967
-DATA lanes_39506967<>+52(SB)/4, $0x39506967
-DATA lanes_39506967<>+56(SB)/4, $0x39506967
-DATA lanes_39506967<>+60(SB)/4, $0x39506967
-GLOBL lanes_39506967<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_39506967<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3ab743ce<>+0(SB)/4, $0x3ab743ce
 DATA lanes_3ab743ce<>+4(SB)/4, $0x3ab743ce
@@ -275,15 +219,7 @@ DATA lanes_3ab743ce<>+16(SB)/4, $0x3ab743ce
 DATA lanes_3ab743ce<>+20(SB)/4, $0x3ab743ce
 DATA lanes_3ab743ce<>+24(SB)/4, $0x3ab743ce
 DATA lanes_3ab743ce<>+28(SB)/4, $0x3ab743ce
-DATA lanes_3ab743ce<>+32(SB)/4, $0x3ab743ce
-DATA lanes_3ab743ce<>+36(SB)/4, $0x3ab743ce
-DATA lanes_3ab743ce<>+40(SB)/4, $0x3ab743ce
-DATA lanes_3ab743ce<>+44(SB)/4, $0x3ab743ce
-DATA lanes_3ab743ce<>+48(SB)/4, $0x3ab743ce
-DATA lanes_3ab743ce<>+52(SB)/4, $0x3ab743ce
-DATA lanes_3ab743ce<>+56(SB)/4, $0x3ab743ce
-DATA lanes_3ab743ce<>+60(SB)/4, $0x3ab743ce
-GLOBL lanes_3ab743ce<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3ab743ce<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3c088908<>+0(SB)/4, $0x3c088908
 DATA lanes_3c088908<>+4(SB)/4, $0x3c088908
@@ -293,15 +229,7 @@ DATA lanes_3c088908<>+16(SB)/4, $0x3c088908
 DATA lanes_3c088908<>+20(SB)/4, $0x3c088908
 DATA lanes_3c088908<>+24(SB)/4, $0x3c088908
 DATA lanes_3c088908<>+28(SB)/4, $0x3c088908
-DATA lanes_3c088908<>+32(SB)/4, $0x3c088908
-DATA lanes_3c088908<>+36(SB)/4, $0x3c088908
-DATA lanes_3c088908<>+40(SB)/4, $0x3c088908
-DATA lanes_3c088908<>+44(SB)/4, $0x3c088908
-DATA lanes_3c088908<>+48(SB)/4, $0x3c088908
-DATA lanes_3c088908<>+52(SB)/4, $0x3c088908
-DATA lanes_3c088908<>+56(SB)/4, $0x3c088908
-DATA lanes_3c088908<>+60(SB)/4, $0x3c088908
-GLOBL lanes_3c088908<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3c088908<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3d2aa9c1<>+0(SB)/4, $0x3d2aa9c1
 DATA lanes_3d2aa9c1<>+4(SB)/4, $0x3d2aa9c1
@@ -311,15 +239,7 @@ DATA lanes_3d2aa9c1<>+16(SB)/4, $0x3d2aa9c1
 DATA lanes_3d2aa9c1<>+20(SB)/4, $0x3d2aa9c1
 DATA lanes_3d2aa9c1<>+24(SB)/4, $0x3d2aa9c1
 DATA lanes_3d2aa9c1<>+28(SB)/4, $0x3d2aa9c1
-DATA lanes_3d2aa9c1<>+32(SB)/4, $0x3d2aa9c1
-DATA lanes_3d2aa9c1<>+36(SB)/4, $0x3d2aa9c1
-DATA lanes_3d2aa9c1<>+40(SB)/4, $0x3d2aa9c1
-DATA lanes_3d2aa9c1<>+44(SB)/4, $0x3d2aa9c1
-DATA lanes_3d2aa9c1<>+48(SB)/4, $0x3d2aa9c1
-DATA lanes_3d2aa9c1<>+52(SB)/4, $0x3d2aa9c1
-DATA lanes_3d2aa9c1<>+56(SB)/4, $0x3d2aa9c1
-DATA lanes_3d2aa9c1<>+60(SB)/4, $0x3d2aa9c1
-GLOBL lanes_3d2aa9c1<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3d2aa9c1<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3e2aaaaa<>+0(SB)/4, $0x3e2aaaaa
 DATA lanes_3e2aaaaa<>+4(SB)/4, $0x3e2aaaaa
@@ -329,15 +249,7 @@ DATA lanes_3e2aaaaa<>+16(SB)/4, $0x3e2aaaaa
 DATA lanes_3e2aaaaa<>+20(SB)/4, $0x3e2aaaaa
 DATA lanes_3e2aaaaa<>+24(SB)/4, $0x3e2aaaaa
 DATA lanes_3e2aaaaa<>+28(SB)/4, $0x3e2aaaaa
-DATA lanes_3e2aaaaa<>+32(SB)/4, $0x3e2aaaaa
-DATA lanes_3e2aaaaa<>+36(SB)/4, $0x3e2aaaaa
-DATA lanes_3e2aaaaa<>+40(SB)/4, $0x3e2aaaaa
-DATA lanes_3e2aaaaa<>+44(SB)/4, $0x3e2aaaaa
-DATA lanes_3e2aaaaa<>+48(SB)/4, $0x3e2aaaaa
-DATA lanes_3e2aaaaa<>+52(SB)/4, $0x3e2aaaaa
-DATA lanes_3e2aaaaa<>+56(SB)/4, $0x3e2aaaaa
-DATA lanes_3e2aaaaa<>+60(SB)/4, $0x3e2aaaaa
-GLOBL lanes_3e2aaaaa<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3e2aaaaa<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3f000000<>+0(SB)/4, $0x3f000000
 DATA lanes_3f000000<>+4(SB)/4, $0x3f000000
@@ -347,15 +259,7 @@ DATA lanes_3f000000<>+16(SB)/4, $0x3f000000
 DATA lanes_3f000000<>+20(SB)/4, $0x3f000000
 DATA lanes_3f000000<>+24(SB)/4, $0x3f000000
 DATA lanes_3f000000<>+28(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+32(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+36(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+40(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+44(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+48(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+52(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+56(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+60(SB)/4, $0x3f000000
-GLOBL lanes_3f000000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3f000000<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3f800000<>+0(SB)/4, $0x3f800000
 DATA lanes_3f800000<>+4(SB)/4, $0x3f800000
@@ -365,15 +269,7 @@ DATA lanes_3f800000<>+16(SB)/4, $0x3f800000
 DATA lanes_3f800000<>+20(SB)/4, $0x3f800000
 DATA lanes_3f800000<>+24(SB)/4, $0x3f800000
 DATA lanes_3f800000<>+28(SB)/4, $0x3f800000
-DATA lanes_3f800000<>+32(SB)/4, $0x3f800000
-DATA lanes_3f800000<>+36(SB)/4, $0x3f800000
-DATA lanes_3f800000<>+40(SB)/4, $0x3f800000
-DATA lanes_3f800000<>+44(SB)/4, $0x3f800000
-DATA lanes_3f800000<>+48(SB)/4, $0x3f800000
-DATA lanes_3f800000<>+52(SB)/4, $0x3f800000
-DATA lanes_3f800000<>+56(SB)/4, $0x3f800000
-DATA lanes_3f800000<>+60(SB)/4, $0x3f800000
-GLOBL lanes_3f800000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3f800000<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_0000007f<>+0(SB)/4, $0x0000007f
 DATA lanes_0000007f<>+4(SB)/4, $0x0000007f
@@ -383,15 +279,7 @@ DATA lanes_0000007f<>+16(SB)/4, $0x0000007f
 DATA lanes_0000007f<>+20(SB)/4, $0x0000007f
 DATA lanes_0000007f<>+24(SB)/4, $0x0000007f
 DATA lanes_0000007f<>+28(SB)/4, $0x0000007f
-DATA lanes_0000007f<>+32(SB)/4, $0x0000007f
-DATA lanes_0000007f<>+36(SB)/4, $0x0000007f
-DATA lanes_0000007f<>+40(SB)/4, $0x0000007f
-DATA lanes_0000007f<>+44(SB)/4, $0x0000007f
-DATA lanes_0000007f<>+48(SB)/4, $0x0000007f
-DATA lanes_0000007f<>+52(SB)/4, $0x0000007f
-DATA lanes_0000007f<>+56(SB)/4, $0x0000007f
-DATA lanes_0000007f<>+60(SB)/4, $0x0000007f
-GLOBL lanes_0000007f<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_0000007f<>(SB), RODATA|NOPTR, $32
 
 // func logAVX2(dst []float32, x []float32, c float32)
 // Requires: AVX, AVX2, FMA3
@@ -507,15 +395,7 @@ DATA lanes_00800000<>+16(SB)/4, $0x00800000
 DATA lanes_00800000<>+20(SB)/4, $0x00800000
 DATA lanes_00800000<>+24(SB)/4, $0x00800000
 DATA lanes_00800000<>+28(SB)/4, $0x00800000
-DATA lanes_00800000<>+32(SB)/4, $0x00800000
-DATA lanes_00800000<>+36(SB)/4, $0x00800000
-DATA lanes_00800000<>+40(SB)/4, $0x00800000
-DATA lanes_00800000<>+44(SB)/4, $0x00800000
-DATA lanes_00800000<>+48(SB)/4, $0x00800000
-DATA lanes_00800000<>+52(SB)/4, $0x00800000
-DATA lanes_00800000<>+56(SB)/4, $0x00800000
-DATA lanes_00800000<>+60(SB)/4, $0x00800000
-GLOBL lanes_00800000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_00800000<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_4b000000<>+0(SB)/4, $0x4b000000
 DATA lanes_4b000000<>+4(SB)/4, $0x4b000000
@@ -525,15 +405,7 @@ DATA lanes_4b000000<>+16(SB)/4, $0x4b000000
 DATA lanes_4b000000<>+20(SB)/4, $0x4b000000
 DATA lanes_4b000000<>+24(SB)/4, $0x4b000000
 DATA lanes_4b000000<>+28(SB)/4, $0x4b000000
-DATA lanes_4b000000<>+32(SB)/4, $0x4b000000
-DATA lanes_4b000000<>+36(SB)/4, $0x4b000000
-DATA lanes_4b000000<>+40(SB)/4, $0x4b000000
-DATA lanes_4b000000<>+44(SB)/4, $0x4b000000
-DATA lanes_4b000000<>+48(SB)/4, $0x4b000000
-DATA lanes_4b000000<>+52(SB)/4, $0x4b000000
-DATA lanes_4b000000<>+56(SB)/4, $0x4b000000
-DATA lanes_4b000000<>+60(SB)/4, $0x4b000000
-GLOBL lanes_4b000000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_4b000000<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3f3504f3<>+0(SB)/4, $0x3f3504f3
 DATA lanes_3f3504f3<>+4(SB)/4, $0x3f3504f3
@@ -543,15 +415,7 @@ DATA lanes_3f3504f3<>+16(SB)/4, $0x3f3504f3
 DATA lanes_3f3504f3<>+20(SB)/4, $0x3f3504f3
 DATA lanes_3f3504f3<>+24(SB)/4, $0x3f3504f3
 DATA lanes_3f3504f3<>+28(SB)/4, $0x3f3504f3
-DATA lanes_3f3504f3<>+32(SB)/4, $0x3f3504f3
-DATA lanes_3f3504f3<>+36(SB)/4, $0x3f3504f3
-DATA lanes_3f3504f3<>+40(SB)/4, $0x3f3504f3
-DATA lanes_3f3504f3<>+44(SB)/4, $0x3f3504f3
-DATA lanes_3f3504f3<>+48(SB)/4, $0x3f3504f3
-DATA lanes_3f3504f3<>+52(SB)/4, $0x3f3504f3
-DATA lanes_3f3504f3<>+56(SB)/4, $0x3f3504f3
-DATA lanes_3f3504f3<>+60(SB)/4, $0x3f3504f3
-GLOBL lanes_3f3504f3<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3f3504f3<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_41b80000<>+0(SB)/4, $0x41b80000
 DATA lanes_41b80000<>+4(SB)/4, $0x41b80000
@@ -561,15 +425,7 @@ DATA lanes_41b80000<>+16(SB)/4, $0x41b80000
 DATA lanes_41b80000<>+20(SB)/4, $0x41b80000
 DATA lanes_41b80000<>+24(SB)/4, $0x41b80000
 DATA lanes_41b80000<>+28(SB)/4, $0x41b80000
-DATA lanes_41b80000<>+32(SB)/4, $0x41b80000
-DATA lanes_41b80000<>+36(SB)/4, $0x41b80000
-DATA lanes_41b80000<>+40(SB)/4, $0x41b80000
-DATA lanes_41b80000<>+44(SB)/4, $0x41b80000
-DATA lanes_41b80000<>+48(SB)/4, $0x41b80000
-DATA lanes_41b80000<>+52(SB)/4, $0x41b80000
-DATA lanes_41b80000<>+56(SB)/4, $0x41b80000
-DATA lanes_41b80000<>+60(SB)/4, $0x41b80000
-GLOBL lanes_41b80000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_41b80000<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_007fffff<>+0(SB)/4, $0x007fffff
 DATA lanes_007fffff<>+4(SB)/4, $0x007fffff
@@ -579,15 +435,7 @@ DATA lanes_007fffff<>+16(SB)/4, $0x007fffff
 DATA lanes_007fffff<>+20(SB)/4, $0x007fffff
 DATA lanes_007fffff<>+24(SB)/4, $0x007fffff
 DATA lanes_007fffff<>+28(SB)/4, $0x007fffff
-DATA lanes_007fffff<>+32(SB)/4, $0x007fffff
-DATA lanes_007fffff<>+36(SB)/4, $0x007fffff
-DATA lanes_007fffff<>+40(SB)/4, $0x007fffff
-DATA lanes_007fffff<>+44(SB)/4, $0x007fffff
-DATA lanes_007fffff<>+48(SB)/4, $0x007fffff
-DATA lanes_007fffff<>+52(SB)/4, $0x007fffff
-DATA lanes_007fffff<>+56(SB)/4, $0x007fffff
-DATA lanes_007fffff<>+60(SB)/4, $0x007fffff
-GLOBL lanes_007fffff<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_007fffff<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3d9021bb<>+0(SB)/4, $0x3d9021bb
 DATA lanes_3d9021bb<>+4(SB)/4, $0x3d9021bb
@@ -597,15 +445,7 @@ DATA lanes_3d9021bb<>+16(SB)/4, $0x3d9021bb
 DATA lanes_3d9021bb<>+20(SB)/4, $0x3d9021bb
 DATA lanes_3d9021bb<>+24(SB)/4, $0x3d9021bb
 DATA lanes_3d9021bb<>+28(SB)/4, $0x3d9021bb
-DATA lanes_3d9021bb<>+32(SB)/4, $0x3d9021bb
-DATA lanes_3d9021bb<>+36(SB)/4, $0x3d9021bb
-DATA lanes_3d9021bb<>+40(SB)/4, $0x3d9021bb
-DATA lanes_3d9021bb<>+44(SB)/4, $0x3d9021bb
-DATA lanes_3d9021bb<>+48(SB)/4, $0x3d9021bb
-DATA lanes_3d9021bb<>+52(SB)/4, $0x3d9021bb
-DATA lanes_3d9021bb<>+56(SB)/4, $0x3d9021bb
-DATA lanes_3d9021bb<>+60(SB)/4, $0x3d9021bb
-GLOBL lanes_3d9021bb<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3d9021bb<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_bdebd1b8<>+0(SB)/4, $0xbdebd1b8
 DATA lanes_bdebd1b8<>+4(SB)/4, $0xbdebd1b8
@@ -615,15 +455,7 @@ DATA lanes_bdebd1b8<>+16(SB)/4, $0xbdebd1b8
 DATA lanes_bdebd1b8<>+20(SB)/4, $0xbdebd1b8
 DATA lanes_bdebd1b8<>+24(SB)/4, $0xbdebd1b8
 DATA lanes_bdebd1b8<>+28(SB)/4, $0xbdebd1b8
-DATA lanes_bdebd1b8<>+32(SB)/4, $0xbdebd1b8
-DATA lanes_bdebd1b8<>+36(SB)/4, $0xbdebd1b8
-DATA lanes_bdebd1b8<>+40(SB)/4, $0xbdebd1b8
-DATA lanes_bdebd1b8<>+44(SB)/4, $0xbdebd1b8
-DATA lanes_bdebd1b8<>+48(SB)/4, $0xbdebd1b8
-DATA lanes_bdebd1b8<>+52(SB)/4, $0xbdebd1b8
-DATA lanes_bdebd1b8<>+56(SB)/4, $0xbdebd1b8
-DATA lanes_bdebd1b8<>+60(SB)/4, $0xbdebd1b8
-GLOBL lanes_bdebd1b8<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_bdebd1b8<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3def251a<>+0(SB)/4, $0x3def251a
 DATA lanes_3def251a<>+4(SB)/4, $0x3def251a
@@ -633,15 +465,7 @@ DATA lanes_3def251a<>+16(SB)/4, $0x3def251a
 DATA lanes_3def251a<>+20(SB)/4, $0x3def251a
 DATA lanes_3def251a<>+24(SB)/4, $0x3def251a
 DATA lanes_3def251a<>+28(SB)/4, $0x3def251a
-DATA lanes_3def251a<>+32(SB)/4, $0x3def251a
-DATA lanes_3def251a<>+36(SB)/4, $0x3def251a
-DATA lanes_3def251a<>+40(SB)/4, $0x3def251a
-DATA lanes_3def251a<>+44(SB)/4, $0x3def251a
-DATA lanes_3def251a<>+48(SB)/4, $0x3def251a
-DATA lanes_3def251a<>+52(SB)/4, $0x3def251a
-DATA lanes_3def251a<>+56(SB)/4, $0x3def251a
-DATA lanes_3def251a<>+60(SB)/4, $0x3def251a
-GLOBL lanes_3def251a<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3def251a<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_bdfe5d4f<>+0(SB)/4, $0xbdfe5d4f
 DATA lanes_bdfe5d4f<>+4(SB)/4, $0xbdfe5d4f
@@ -651,15 +475,7 @@ DATA lanes_bdfe5d4f<>+16(SB)/4, $0xbdfe5d4f
 DATA lanes_bdfe5d4f<>+20(SB)/4, $0xbdfe5d4f
 DATA lanes_bdfe5d4f<>+24(SB)/4, $0xbdfe5d4f
 DATA lanes_bdfe5d4f<>+28(SB)/4, $0xbdfe5d4f
-DATA lanes_bdfe5d4f<>+32(SB)/4, $0xbdfe5d4f
-DATA lanes_bdfe5d4f<>+36(SB)/4, $0xbdfe5d4f
-DATA lanes_bdfe5d4f<>+40(SB)/4, $0xbdfe5d4f
-DATA lanes_bdfe5d4f<>+44(SB)/4, $0xbdfe5d4f
-DATA lanes_bdfe5d4f<>+48(SB)/4, $0xbdfe5d4f
-DATA lanes_bdfe5d4f<>+52(SB)/4, $0xbdfe5d4f
-DATA lanes_bdfe5d4f<>+56(SB)/4, $0xbdfe5d4f
-DATA lanes_bdfe5d4f<>+60(SB)/4, $0xbdfe5d4f
-GLOBL lanes_bdfe5d4f<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_bdfe5d4f<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3e11e9bf<>+0(SB)/4, $0x3e11e9bf
 DATA lanes_3e11e9bf<>+4(SB)/4, $0x3e11e9bf
@@ -669,15 +485,7 @@ DATA lanes_3e11e9bf<>+16(SB)/4, $0x3e11e9bf
 DATA lanes_3e11e9bf<>+20(SB)/4, $0x3e11e9bf
 DATA lanes_3e11e9bf<>+24(SB)/4, $0x3e11e9bf
 DATA lanes_3e11e9bf<>+28(SB)/4, $0x3e11e9bf
-DATA lanes_3e11e9bf<>+32(SB)/4, $0x3e11e9bf
-DATA lanes_3e11e9bf<>+36(SB)/4, $0x3e11e9bf
-DATA lanes_3e11e9bf<>+40(SB)/4, $0x3e11e9bf
-DATA lanes_3e11e9bf<>+44(SB)/4, $0x3e11e9bf
-DATA lanes_3e11e9bf<>+48(SB)/4, $0x3e11e9bf
-DATA lanes_3e11e9bf<>+52(SB)/4, $0x3e11e9bf
-DATA lanes_3e11e9bf<>+56(SB)/4, $0x3e11e9bf
-DATA lanes_3e11e9bf<>+60(SB)/4, $0x3e11e9bf
-GLOBL lanes_3e11e9bf<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3e11e9bf<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_be2aae50<>+0(SB)/4, $0xbe2aae50
 DATA lanes_be2aae50<>+4(SB)/4, $0xbe2aae50
@@ -687,15 +495,7 @@ DATA lanes_be2aae50<>+16(SB)/4, $0xbe2aae50
 DATA lanes_be2aae50<>+20(SB)/4, $0xbe2aae50
 DATA lanes_be2aae50<>+24(SB)/4, $0xbe2aae50
 DATA lanes_be2aae50<>+28(SB)/4, $0xbe2aae50
-DATA lanes_be2aae50<>+32(SB)/4, $0xbe2aae50
-DATA lanes_be2aae50<>+36(SB)/4, $0xbe2aae50
-DATA lanes_be2aae50<>+40(SB)/4, $0xbe2aae50
-DATA lanes_be2aae50<>+44(SB)/4, $0xbe2aae50
-DATA lanes_be2aae50<>+48(SB)/4, $0xbe2aae50
-DATA lanes_be2aae50<>+52(SB)/4, $0xbe2aae50
-DATA lanes_be2aae50<>+56(SB)/4, $0xbe2aae50
-DATA lanes_be2aae50<>+60(SB)/4, $0xbe2aae50
-GLOBL lanes_be2aae50<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_be2aae50<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3e4cceac<>+0(SB)/4, $0x3e4cceac
 DATA lanes_3e4cceac<>+4(SB)/4, $0x3e4cceac
@@ -705,15 +505,7 @@ DATA lanes_3e4cceac<>+16(SB)/4, $0x3e4cceac
 DATA lanes_3e4cceac<>+20(SB)/4, $0x3e4cceac
 DATA lanes_3e4cceac<>+24(SB)/4, $0x3e4cceac
 DATA lanes_3e4cceac<>+28(SB)/4, $0x3e4cceac
-DATA lanes_3e4cceac<>+32(SB)/4, $0x3e4cceac
-DATA lanes_3e4cceac<>+36(SB)/4, $0x3e4cceac
-DATA lanes_3e4cceac<>+40(SB)/4, $0x3e4cceac
-DATA lanes_3e4cceac<>+44(SB)/4, $0x3e4cceac
-DATA lanes_3e4cceac<>+48(SB)/4, $0x3e4cceac
-DATA lanes_3e4cceac<>+52(SB)/4, $0x3e4cceac
-DATA lanes_3e4cceac<>+56(SB)/4, $0x3e4cceac
-DATA lanes_3e4cceac<>+60(SB)/4, $0x3e4cceac
-GLOBL lanes_3e4cceac<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3e4cceac<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_be7ffffc<>+0(SB)/4, $0xbe7ffffc
 DATA lanes_be7ffffc<>+4(SB)/4, $0xbe7ffffc
@@ -723,15 +515,7 @@ DATA lanes_be7ffffc<>+16(SB)/4, $0xbe7ffffc
 DATA lanes_be7ffffc<>+20(SB)/4, $0xbe7ffffc
 DATA lanes_be7ffffc<>+24(SB)/4, $0xbe7ffffc
 DATA lanes_be7ffffc<>+28(SB)/4, $0xbe7ffffc
-DATA lanes_be7ffffc<>+32(SB)/4, $0xbe7ffffc
-DATA lanes_be7ffffc<>+36(SB)/4, $0xbe7ffffc
-DATA lanes_be7ffffc<>+40(SB)/4, $0xbe7ffffc
-DATA lanes_be7ffffc<>+44(SB)/4, $0xbe7ffffc
-DATA lanes_be7ffffc<>+48(SB)/4, $0xbe7ffffc
-DATA lanes_be7ffffc<>+52(SB)/4, $0xbe7ffffc
-DATA lanes_be7ffffc<>+56(SB)/4, $0xbe7ffffc
-DATA lanes_be7ffffc<>+60(SB)/4, $0xbe7ffffc
-GLOBL lanes_be7ffffc<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_be7ffffc<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3eaaaaaa<>+0(SB)/4, $0x3eaaaaaa
 DATA lanes_3eaaaaaa<>+4(SB)/4, $0x3eaaaaaa
@@ -741,15 +525,7 @@ DATA lanes_3eaaaaaa<>+16(SB)/4, $0x3eaaaaaa
 DATA lanes_3eaaaaaa<>+20(SB)/4, $0x3eaaaaaa
 DATA lanes_3eaaaaaa<>+24(SB)/4, $0x3eaaaaaa
 DATA lanes_3eaaaaaa<>+28(SB)/4, $0x3eaaaaaa
-DATA lanes_3eaaaaaa<>+32(SB)/4, $0x3eaaaaaa
-DATA lanes_3eaaaaaa<>+36(SB)/4, $0x3eaaaaaa
-DATA lanes_3eaaaaaa<>+40(SB)/4, $0x3eaaaaaa
-DATA lanes_3eaaaaaa<>+44(SB)/4, $0x3eaaaaaa
-DATA lanes_3eaaaaaa<>+48(SB)/4, $0x3eaaaaaa
-DATA lanes_3eaaaaaa<>+52(SB)/4, $0x3eaaaaaa
-DATA lanes_3eaaaaaa<>+56(SB)/4, $0x3eaaaaaa
-DATA lanes_3eaaaaaa<>+60(SB)/4, $0x3eaaaaaa
-GLOBL lanes_3eaaaaaa<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3eaaaaaa<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_7f800000<>+0(SB)/4, $0x7f800000
 DATA lanes_7f800000<>+4(SB)/4, $0x7f800000
@@ -759,15 +535,7 @@ DATA lanes_7f800000<>+16(SB)/4, $0x7f800000
 DATA lanes_7f800000<>+20(SB)/4, $0x7f800000
 DATA lanes_7f800000<>+24(SB)/4, $0x7f800000
 DATA lanes_7f800000<>+28(SB)/4, $0x7f800000
-DATA lanes_7f800000<>+32(SB)/4, $0x7f800000
-DATA lanes_7f800000<>+36(SB)/4, $0x7f800000
-DATA lanes_7f800000<>+40(SB)/4, $0x7f800000
-DATA lanes_7f800000<>+44(SB)/4, $0x7f800000
-DATA lanes_7f800000<>+48(SB)/4, $0x7f800000
-DATA lanes_7f800000<>+52(SB)/4, $0x7f800000
-DATA lanes_7f800000<>+56(SB)/4, $0x7f800000
-DATA lanes_7f800000<>+60(SB)/4, $0x7f800000
-GLOBL lanes_7f800000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_7f800000<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_ff800000<>+0(SB)/4, $0xff800000
 DATA lanes_ff800000<>+4(SB)/4, $0xff800000
@@ -777,15 +545,7 @@ DATA lanes_ff800000<>+16(SB)/4, $0xff800000
 DATA lanes_ff800000<>+20(SB)/4, $0xff800000
 DATA lanes_ff800000<>+24(SB)/4, $0xff800000
 DATA lanes_ff800000<>+28(SB)/4, $0xff800000
-DATA lanes_ff800000<>+32(SB)/4, $0xff800000
-DATA lanes_ff800000<>+36(SB)/4, $0xff800000
-DATA lanes_ff800000<>+40(SB)/4, $0xff800000
-DATA lanes_ff800000<>+44(SB)/4, $0xff800000
-DATA lanes_ff800000<>+48(SB)/4, $0xff800000
-DATA lanes_ff800000<>+52(SB)/4, $0xff800000
-DATA lanes_ff800000<>+56(SB)/4, $0xff800000
-DATA lanes_ff800000<>+60(SB)/4, $0xff800000
-GLOBL lanes_ff800000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_ff800000<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_7fc00000<>+0(SB)/4, $0x7fc00000
 DATA lanes_7fc00000<>+4(SB)/4, $0x7fc00000
@@ -795,15 +555,7 @@ DATA lanes_7fc00000<>+16(SB)/4, $0x7fc00000
 DATA lanes_7fc00000<>+20(SB)/4, $0x7fc00000
 DATA lanes_7fc00000<>+24(SB)/4, $0x7fc00000
 DATA lanes_7fc00000<>+28(SB)/4, $0x7fc00000
-DATA lanes_7fc00000<>+32(SB)/4, $0x7fc00000
-DATA lanes_7fc00000<>+36(SB)/4, $0x7fc00000
-DATA lanes_7fc00000<>+40(SB)/4, $0x7fc00000
-DATA lanes_7fc00000<>+44(SB)/4, $0x7fc00000
-DATA lanes_7fc00000<>+48(SB)/4, $0x7fc00000
-DATA lanes_7fc00000<>+52(SB)/4, $0x7fc00000
-DATA lanes_7fc00000<>+56(SB)/4, $0x7fc00000
-DATA lanes_7fc00000<>+60(SB)/4, $0x7fc00000
-GLOBL lanes_7fc00000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_7fc00000<>(SB), RODATA|NOPTR, $32
 
 // func sqrtAVX2(dst []float32, x []float32, c float32)
 // Requires: AVX
@@ -961,15 +713,7 @@ DATA lanes_c2b00000<>+16(SB)/4, $0xc2b00000
 DATA lanes_c2b00000<>+20(SB)/4, $0xc2b00000
 DATA lanes_c2b00000<>+24(SB)/4, $0xc2b00000
 DATA lanes_c2b00000<>+28(SB)/4, $0xc2b00000
-DATA lanes_c2b00000<>+32(SB)/4, $0xc2b00000
-DATA lanes_c2b00000<>+36(SB)/4, $0xc2b00000
-DATA lanes_c2b00000<>+40(SB)/4, $0xc2b00000
-DATA lanes_c2b00000<>+44(SB)/4, $0xc2b00000
-DATA lanes_c2b00000<>+48(SB)/4, $0xc2b00000
-DATA lanes_c2b00000<>+52(SB)/4, $0xc2b00000
-DATA lanes_c2b00000<>+56(SB)/4, $0xc2b00000
-DATA lanes_c2b00000<>+60(SB)/4, $0xc2b00000
-GLOBL lanes_c2b00000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_c2b00000<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_42b1999a<>+0(SB)/4, $0x42b1999a
 DATA lanes_42b1999a<>+4(SB)/4, $0x42b1999a
@@ -979,15 +723,7 @@ DATA lanes_42b1999a<>+16(SB)/4, $0x42b1999a
 DATA lanes_42b1999a<>+20(SB)/4, $0x42b1999a
 DATA lanes_42b1999a<>+24(SB)/4, $0x42b1999a
 DATA lanes_42b1999a<>+28(SB)/4, $0x42b1999a
-DATA lanes_42b1999a<>+32(SB)/4, $0x42b1999a
-DATA lanes_42b1999a<>+36(SB)/4, $0x42b1999a
-DATA lanes_42b1999a<>+40(SB)/4, $0x42b1999a
-DATA lanes_42b1999a<>+44(SB)/4, $0x42b1999a
-DATA lanes_42b1999a<>+48(SB)/4, $0x42b1999a
-DATA lanes_42b1999a<>+52(SB)/4, $0x42b1999a
-DATA lanes_42b1999a<>+56(SB)/4, $0x42b1999a
-DATA lanes_42b1999a<>+60(SB)/4, $0x42b1999a
-GLOBL lanes_42b1999a<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_42b1999a<>(SB), RODATA|NOPTR, $32
 
 // func reluAVX2(dst []float32, x []float32, c float32)
 // Requires: AVX
@@ -1109,15 +845,7 @@ DATA lanes_42a00000<>+16(SB)/4, $0x42a00000
 DATA lanes_42a00000<>+20(SB)/4, $0x42a00000
 DATA lanes_42a00000<>+24(SB)/4, $0x42a00000
 DATA lanes_42a00000<>+28(SB)/4, $0x42a00000
-DATA lanes_42a00000<>+32(SB)/4, $0x42a00000
-DATA lanes_42a00000<>+36(SB)/4, $0x42a00000
-DATA lanes_42a00000<>+40(SB)/4, $0x42a00000
-DATA lanes_42a00000<>+44(SB)/4, $0x42a00000
-DATA lanes_42a00000<>+48(SB)/4, $0x42a00000
-DATA lanes_42a00000<>+52(SB)/4, $0x42a00000
-DATA lanes_42a00000<>+56(SB)/4, $0x42a00000
-DATA lanes_42a00000<>+60(SB)/4, $0x42a00000
-GLOBL lanes_42a00000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_42a00000<>(SB), RODATA|NOPTR, $32
 
 // func tanhAVX2(dst []float32, x []float32, c float32)
 // Requires: AVX, AVX2, FMA3
@@ -1215,15 +943,7 @@ DATA lanes_41200000<>+16(SB)/4, $0x41200000
 DATA lanes_41200000<>+20(SB)/4, $0x41200000
 DATA lanes_41200000<>+24(SB)/4, $0x41200000
 DATA lanes_41200000<>+28(SB)/4, $0x41200000
-DATA lanes_41200000<>+32(SB)/4, $0x41200000
-DATA lanes_41200000<>+36(SB)/4, $0x41200000
-DATA lanes_41200000<>+40(SB)/4, $0x41200000
-DATA lanes_41200000<>+44(SB)/4, $0x41200000
-DATA lanes_41200000<>+48(SB)/4, $0x41200000
-DATA lanes_41200000<>+52(SB)/4, $0x41200000
-DATA lanes_41200000<>+56(SB)/4, $0x41200000
-DATA lanes_41200000<>+60(SB)/4, $0x41200000
-GLOBL lanes_41200000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_41200000<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_40000000<>+0(SB)/4, $0x40000000
 DATA lanes_40000000<>+4(SB)/4, $0x40000000
@@ -1233,15 +953,7 @@ DATA lanes_40000000<>+16(SB)/4, $0x40000000
 DATA lanes_40000000<>+20(SB)/4, $0x40000000
 DATA lanes_40000000<>+24(SB)/4, $0x40000000
 DATA lanes_40000000<>+28(SB)/4, $0x40000000
-DATA lanes_40000000<>+32(SB)/4, $0x40000000
-DATA lanes_40000000<>+36(SB)/4, $0x40000000
-DATA lanes_40000000<>+40(SB)/4, $0x40000000
-DATA lanes_40000000<>+44(SB)/4, $0x40000000
-DATA lanes_40000000<>+48(SB)/4, $0x40000000
-DATA lanes_40000000<>+52(SB)/4, $0x40000000
-DATA lanes_40000000<>+56(SB)/4, $0x40000000
-DATA lanes_40000000<>+60(SB)/4, $0x40000000
-GLOBL lanes_40000000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_40000000<>(SB), RODATA|NOPTR, $32
 
 // func absAVX2(dst []float32, x []float32, c float32)
 // Requires: AVX, AVX2
@@ -1283,15 +995,7 @@ DATA lanes_7fffffff<>+16(SB)/4, $0x7fffffff
 DATA lanes_7fffffff<>+20(SB)/4, $0x7fffffff
 DATA lanes_7fffffff<>+24(SB)/4, $0x7fffffff
 DATA lanes_7fffffff<>+28(SB)/4, $0x7fffffff
-DATA lanes_7fffffff<>+32(SB)/4, $0x7fffffff
-DATA lanes_7fffffff<>+36(SB)/4, $0x7fffffff
-DATA lanes_7fffffff<>+40(SB)/4, $0x7fffffff
-DATA lanes_7fffffff<>+44(SB)/4, $0x7fffffff
-DATA lanes_7fffffff<>+48(SB)/4, $0x7fffffff
-DATA lanes_7fffffff<>+52(SB)/4, $0x7fffffff
-DATA lanes_7fffffff<>+56(SB)/4, $0x7fffffff
-DATA lanes_7fffffff<>+60(SB)/4, $0x7fffffff
-GLOBL lanes_7fffffff<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_7fffffff<>(SB), RODATA|NOPTR, $32
 
 // func squareAVX2(dst []float32, x []float32, c float32)
 // Requires: AVX
@@ -2452,23 +2156,23 @@ TEXT ·negAVX512(SB), NOSPLIT, $0-52
 	XORQ BX, BX
 
 loop125:
-	CMPQ    DX, $0x00000010
-	JL      done126
-	VMOVUPS (CX)(BX*1), Z0
-	VPXORD  lanes_80000000<>+0(SB), Z0, Z0
-	VMOVUPS Z0, (AX)(BX*1)
-	ADDQ    $0x00000040, BX
-	SUBQ    $0x00000010, DX
-	JMP     loop125
+	CMPQ        DX, $0x00000010
+	JL          done126
+	VMOVUPS     (CX)(BX*1), Z0
+	VPXORD.BCST lanes_80000000<>+0(SB), Z0, Z0
+	VMOVUPS     Z0, (AX)(BX*1)
+	ADDQ        $0x00000040, BX
+	SUBQ        $0x00000010, DX
+	JMP         loop125
 
 done126:
-	TESTQ     DX, DX
-	JZ        end127
-	LEAQ      first_lanes_masks<>+0(SB), SI
-	KMOVW     (SI)(DX*2), K1
-	VMOVUPS.Z (CX)(BX*1), K1, Z0
-	VPXORD    lanes_80000000<>+0(SB), Z0, Z0
-	VMOVUPS   Z0, K1, (AX)(BX*1)
+	TESTQ       DX, DX
+	JZ          end127
+	LEAQ        first_lanes_masks<>+0(SB), SI
+	KMOVW       (SI)(DX*2), K1
+	VMOVUPS.Z   (CX)(BX*1), K1, Z0
+	VPXORD.BCST lanes_80000000<>+0(SB), Z0, Z0
+	VMOVUPS     Z0, K1, (AX)(BX*1)
 
 end127:
 	VZEROUPPER
@@ -2501,73 +2205,73 @@ TEXT ·expAVX512(SB), NOSPLIT, $0-52
 	XORQ BX, BX
 
 loop128:
-	CMPQ         DX, $0x00000010
-	JL           done129
-	VMOVUPS      (CX)(BX*1), Z0
-	VMOVUPS      lanes_c2d00000<>+0(SB), Z1
-	VMAXPS       Z0, Z1, Z0
-	VMOVUPS      lanes_42b20000<>+0(SB), Z1
-	VMINPS       Z0, Z1, Z0
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Z0, Z1
-	VCVTPS2DQ    Z1, Z1
-	VCVTDQ2PS    Z1, Z2
-	VFNMADD231PS lanes_3f318000<>+0(SB), Z2, Z0
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Z2, Z0
-	VMOVUPS      lanes_39506967<>+0(SB), Z2
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Z0, Z2
-	VFMADD213PS  lanes_3c088908<>+0(SB), Z0, Z2
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Z0, Z2
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Z0, Z2
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z0, Z2
-	VMULPS       Z0, Z2, Z2
-	VFMADD213PS  Z0, Z0, Z2
-	VPSRAD       $0x01, Z1, Z0
-	VADDPS       lanes_3f800000<>+0(SB), Z2, Z2
-	VPADDD       lanes_0000007f<>+0(SB), Z0, Z3
-	VPSLLD       $0x17, Z3, Z3
-	VMULPS       Z3, Z2, Z2
-	VPSUBD       Z0, Z1, Z0
-	VPADDD       lanes_0000007f<>+0(SB), Z0, Z0
-	VPSLLD       $0x17, Z0, Z0
-	VMULPS       Z0, Z2, Z0
-	VMOVUPS      Z0, (AX)(BX*1)
-	ADDQ         $0x00000040, BX
-	SUBQ         $0x00000010, DX
-	JMP          loop128
+	CMPQ              DX, $0x00000010
+	JL                done129
+	VMOVUPS           (CX)(BX*1), Z0
+	VBROADCASTSS      lanes_c2d00000<>+0(SB), Z1
+	VMAXPS            Z0, Z1, Z0
+	VBROADCASTSS      lanes_42b20000<>+0(SB), Z1
+	VMINPS            Z0, Z1, Z0
+	VMULPS.BCST       lanes_3fb8aa3b<>+0(SB), Z0, Z1
+	VCVTPS2DQ         Z1, Z1
+	VCVTDQ2PS         Z1, Z2
+	VFNMADD231PS.BCST lanes_3f318000<>+0(SB), Z2, Z0
+	VFNMADD231PS.BCST lanes_b95e8083<>+0(SB), Z2, Z0
+	VBROADCASTSS      lanes_39506967<>+0(SB), Z2
+	VFMADD213PS.BCST  lanes_3ab743ce<>+0(SB), Z0, Z2
+	VFMADD213PS.BCST  lanes_3c088908<>+0(SB), Z0, Z2
+	VFMADD213PS.BCST  lanes_3d2aa9c1<>+0(SB), Z0, Z2
+	VFMADD213PS.BCST  lanes_3e2aaaaa<>+0(SB), Z0, Z2
+	VFMADD213PS.BCST  lanes_3f000000<>+0(SB), Z0, Z2
+	VMULPS            Z0, Z2, Z2
+	VFMADD213PS       Z0, Z0, Z2
+	VPSRAD            $0x01, Z1, Z0
+	VADDPS.BCST       lanes_3f800000<>+0(SB), Z2, Z2
+	VPADDD.BCST       lanes_0000007f<>+0(SB), Z0, Z3
+	VPSLLD            $0x17, Z3, Z3
+	VMULPS            Z3, Z2, Z2
+	VPSUBD            Z0, Z1, Z0
+	VPADDD.BCST       lanes_0000007f<>+0(SB), Z0, Z0
+	VPSLLD            $0x17, Z0, Z0
+	VMULPS            Z0, Z2, Z0
+	VMOVUPS           Z0, (AX)(BX*1)
+	ADDQ              $0x00000040, BX
+	SUBQ              $0x00000010, DX
+	JMP               loop128
 
 done129:
-	TESTQ        DX, DX
-	JZ           end130
-	LEAQ         first_lanes_masks<>+0(SB), SI
-	KMOVW        (SI)(DX*2), K1
-	VMOVUPS.Z    (CX)(BX*1), K1, Z0
-	VMOVUPS      lanes_c2d00000<>+0(SB), Z1
-	VMAXPS       Z0, Z1, Z0
-	VMOVUPS      lanes_42b20000<>+0(SB), Z1
-	VMINPS       Z0, Z1, Z0
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Z0, Z1
-	VCVTPS2DQ    Z1, Z1
-	VCVTDQ2PS    Z1, Z2
-	VFNMADD231PS lanes_3f318000<>+0(SB), Z2, Z0
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Z2, Z0
-	VMOVUPS      lanes_39506967<>+0(SB), Z2
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Z0, Z2
-	VFMADD213PS  lanes_3c088908<>+0(SB), Z0, Z2
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Z0, Z2
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Z0, Z2
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z0, Z2
-	VMULPS       Z0, Z2, Z2
-	VFMADD213PS  Z0, Z0, Z2
-	VPSRAD       $0x01, Z1, Z0
-	VADDPS       lanes_3f800000<>+0(SB), Z2, Z2
-	VPADDD       lanes_0000007f<>+0(SB), Z0, Z3
-	VPSLLD       $0x17, Z3, Z3
-	VMULPS       Z3, Z2, Z2
-	VPSUBD       Z0, Z1, Z0
-	VPADDD       lanes_0000007f<>+0(SB), Z0, Z0
-	VPSLLD       $0x17, Z0, Z0
-	VMULPS       Z0, Z2, Z0
-	VMOVUPS      Z0, K1, (AX)(BX*1)
+	TESTQ             DX, DX
+	JZ                end130
+	LEAQ              first_lanes_masks<>+0(SB), SI
+	KMOVW             (SI)(DX*2), K1
+	VMOVUPS.Z         (CX)(BX*1), K1, Z0
+	VBROADCASTSS      lanes_c2d00000<>+0(SB), Z1
+	VMAXPS            Z0, Z1, Z0
+	VBROADCASTSS      lanes_42b20000<>+0(SB), Z1
+	VMINPS            Z0, Z1, Z0
+	VMULPS.BCST       lanes_3fb8aa3b<>+0(SB), Z0, Z1
+	VCVTPS2DQ         Z1, Z1
+	VCVTDQ2PS         Z1, Z2
+	VFNMADD231PS.BCST lanes_3f318000<>+0(SB), Z2, Z0
+	VFNMADD231PS.BCST lanes_b95e8083<>+0(SB), Z2, Z0
+	VBROADCASTSS      lanes_39506967<>+0(SB), Z2
+	VFMADD213PS.BCST  lanes_3ab743ce<>+0(SB), Z0, Z2
+	VFMADD213PS.BCST  lanes_3c088908<>+0(SB), Z0, Z2
+	VFMADD213PS.BCST  lanes_3d2aa9c1<>+0(SB), Z0, Z2
+	VFMADD213PS.BCST  lanes_3e2aaaaa<>+0(SB), Z0, Z2
+	VFMADD213PS.BCST  lanes_3f000000<>+0(SB), Z0, Z2
+	VMULPS            Z0, Z2, Z2
+	VFMADD213PS       Z0, Z0, Z2
+	VPSRAD            $0x01, Z1, Z0
+	VADDPS.BCST       lanes_3f800000<>+0(SB), Z2, Z2
+	VPADDD.BCST       lanes_0000007f<>+0(SB), Z0, Z3
+	VPSLLD            $0x17, Z3, Z3
+	VMULPS            Z3, Z2, Z2
+	VPSUBD            Z0, Z1, Z0
+	VPADDD.BCST       lanes_0000007f<>+0(SB), Z0, Z0
+	VPSLLD            $0x17, Z0, Z0
+	VMULPS            Z0, Z2, Z0
+	VMOVUPS           Z0, K1, (AX)(BX*1)
 
 end130:
 	VZEROUPPER
@@ -2582,97 +2286,97 @@ TEXT ·logAVX512(SB), NOSPLIT, $0-52
 	XORQ BX, BX
 
 loop131:
-	CMPQ         DX, $0x00000010
-	JL           done132
-	VMOVUPS      (CX)(BX*1), Z0
-	VCMPPS       $0x01, lanes_00800000<>+0(SB), Z0, K1
-	VMULPS       lanes_4b000000<>+0(SB), Z0, Z1
-	VBLENDMPS    Z1, Z0, K1, Z2
-	VPSUBD       lanes_3f3504f3<>+0(SB), Z2, Z1
-	VPSRAD       $0x17, Z1, Z18
-	VCVTDQ2PS    Z18, Z18
-	VSUBPS       lanes_41b80000<>+0(SB), Z18, Z19
-	VBLENDMPS    Z19, Z18, K1, Z3
-	VPANDD       lanes_007fffff<>+0(SB), Z1, Z1
-	VPADDD       lanes_3f3504f3<>+0(SB), Z1, Z1
-	VSUBPS       lanes_3f800000<>+0(SB), Z1, Z1
-	VMULPS       Z1, Z1, Z18
-	VMOVUPS      lanes_3d9021bb<>+0(SB), Z19
-	VFMADD213PS  lanes_bdebd1b8<>+0(SB), Z1, Z19
-	VFMADD213PS  lanes_3def251a<>+0(SB), Z1, Z19
-	VFMADD213PS  lanes_bdfe5d4f<>+0(SB), Z1, Z19
-	VFMADD213PS  lanes_3e11e9bf<>+0(SB), Z1, Z19
-	VFMADD213PS  lanes_be2aae50<>+0(SB), Z1, Z19
-	VFMADD213PS  lanes_3e4cceac<>+0(SB), Z1, Z19
-	VFMADD213PS  lanes_be7ffffc<>+0(SB), Z1, Z19
-	VFMADD213PS  lanes_3eaaaaaa<>+0(SB), Z1, Z19
-	VMULPS       Z1, Z19, Z19
-	VMULPS       Z18, Z19, Z19
-	VFMADD231PS  lanes_b95e8083<>+0(SB), Z3, Z19
-	VFNMADD231PS lanes_3f000000<>+0(SB), Z18, Z19
-	VADDPS       Z1, Z19, Z1
-	VFMADD231PS  lanes_3f318000<>+0(SB), Z3, Z1
-	VMOVUPS      lanes_7f800000<>+0(SB), Z18
-	VCMPPS       $0x0d, Z18, Z0, K1
-	VBLENDMPS    Z0, Z1, K1, Z4
-	VPXORD       Z5, Z5, Z5
-	VCMPPS       $0x00, Z5, Z0, K1
-	VBLENDMPS    lanes_ff800000<>+0(SB), Z4, K1, Z6
-	VPXORD       Z7, Z7, Z7
-	VCMPPS       $0x01, Z7, Z0, K1
-	VBLENDMPS    lanes_7fc00000<>+0(SB), Z6, K1, Z8
-	VCMPPS       $0x03, Z0, Z0, K1
-	VBLENDMPS    Z0, Z8, K1, Z9
-	VMOVUPS      Z9, (AX)(BX*1)
-	ADDQ         $0x00000040, BX
-	SUBQ         $0x00000010, DX
-	JMP          loop131
+	CMPQ              DX, $0x00000010
+	JL                done132
+	VMOVUPS           (CX)(BX*1), Z0
+	VCMPPS.BCST       $0x01, lanes_00800000<>+0(SB), Z0, K1
+	VMULPS.BCST       lanes_4b000000<>+0(SB), Z0, Z1
+	VBLENDMPS         Z1, Z0, K1, Z2
+	VPSUBD.BCST       lanes_3f3504f3<>+0(SB), Z2, Z1
+	VPSRAD            $0x17, Z1, Z18
+	VCVTDQ2PS         Z18, Z18
+	VSUBPS.BCST       lanes_41b80000<>+0(SB), Z18, Z19
+	VBLENDMPS         Z19, Z18, K1, Z3
+	VPANDD.BCST       lanes_007fffff<>+0(SB), Z1, Z1
+	VPADDD.BCST       lanes_3f3504f3<>+0(SB), Z1, Z1
+	VSUBPS.BCST       lanes_3f800000<>+0(SB), Z1, Z1
+	VMULPS            Z1, Z1, Z18
+	VBROADCASTSS      lanes_3d9021bb<>+0(SB), Z19
+	VFMADD213PS.BCST  lanes_bdebd1b8<>+0(SB), Z1, Z19
+	VFMADD213PS.BCST  lanes_3def251a<>+0(SB), Z1, Z19
+	VFMADD213PS.BCST  lanes_bdfe5d4f<>+0(SB), Z1, Z19
+	VFMADD213PS.BCST  lanes_3e11e9bf<>+0(SB), Z1, Z19
+	VFMADD213PS.BCST  lanes_be2aae50<>+0(SB), Z1, Z19
+	VFMADD213PS.BCST  lanes_3e4cceac<>+0(SB), Z1, Z19
+	VFMADD213PS.BCST  lanes_be7ffffc<>+0(SB), Z1, Z19
+	VFMADD213PS.BCST  lanes_3eaaaaaa<>+0(SB), Z1, Z19
+	VMULPS            Z1, Z19, Z19
+	VMULPS            Z18, Z19, Z19
+	VFMADD231PS.BCST  lanes_b95e8083<>+0(SB), Z3, Z19
+	VFNMADD231PS.BCST lanes_3f000000<>+0(SB), Z18, Z19
+	VADDPS            Z1, Z19, Z1
+	VFMADD231PS.BCST  lanes_3f318000<>+0(SB), Z3, Z1
+	VBROADCASTSS      lanes_7f800000<>+0(SB), Z18
+	VCMPPS            $0x0d, Z18, Z0, K1
+	VBLENDMPS         Z0, Z1, K1, Z4
+	VPXORD            Z5, Z5, Z5
+	VCMPPS            $0x00, Z5, Z0, K1
+	VBLENDMPS.BCST    lanes_ff800000<>+0(SB), Z4, K1, Z6
+	VPXORD            Z7, Z7, Z7
+	VCMPPS            $0x01, Z7, Z0, K1
+	VBLENDMPS.BCST    lanes_7fc00000<>+0(SB), Z6, K1, Z8
+	VCMPPS            $0x03, Z0, Z0, K1
+	VBLENDMPS         Z0, Z8, K1, Z9
+	VMOVUPS           Z9, (AX)(BX*1)
+	ADDQ              $0x00000040, BX
+	SUBQ              $0x00000010, DX
+	JMP               loop131
 
 done132:
-	TESTQ        DX, DX
-	JZ           end133
-	LEAQ         first_lanes_masks<>+0(SB), SI
-	KMOVW        (SI)(DX*2), K1
-	VMOVUPS.Z    (CX)(BX*1), K1, Z0
-	VCMPPS       $0x01, lanes_00800000<>+0(SB), Z0, K2
-	VMULPS       lanes_4b000000<>+0(SB), Z0, Z1
-	VBLENDMPS    Z1, Z0, K2, Z10
-	VPSUBD       lanes_3f3504f3<>+0(SB), Z10, Z1
-	VPSRAD       $0x17, Z1, Z2
-	VCVTDQ2PS    Z2, Z2
-	VSUBPS       lanes_41b80000<>+0(SB), Z2, Z3
-	VBLENDMPS    Z3, Z2, K2, Z11
-	VPANDD       lanes_007fffff<>+0(SB), Z1, Z1
-	VPADDD       lanes_3f3504f3<>+0(SB), Z1, Z1
-	VSUBPS       lanes_3f800000<>+0(SB), Z1, Z1
-	VMULPS       Z1, Z1, Z2
-	VMOVUPS      lanes_3d9021bb<>+0(SB), Z3
-	VFMADD213PS  lanes_bdebd1b8<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_3def251a<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_bdfe5d4f<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_3e11e9bf<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_be2aae50<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_3e4cceac<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_be7ffffc<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_3eaaaaaa<>+0(SB), Z1, Z3
-	VMULPS       Z1, Z3, Z3
-	VMULPS       Z2, Z3, Z3
-	VFMADD231PS  lanes_b95e8083<>+0(SB), Z11, Z3
-	VFNMADD231PS lanes_3f000000<>+0(SB), Z2, Z3
-	VADDPS       Z1, Z3, Z1
-	VFMADD231PS  lanes_3f318000<>+0(SB), Z11, Z1
-	VMOVUPS      lanes_7f800000<>+0(SB), Z2
-	VCMPPS       $0x0d, Z2, Z0, K2
-	VBLENDMPS    Z0, Z1, K2, Z12
-	VPXORD       Z13, Z13, Z13
-	VCMPPS       $0x00, Z13, Z0, K2
-	VBLENDMPS    lanes_ff800000<>+0(SB), Z12, K2, Z14
-	VPXORD       Z15, Z15, Z15
-	VCMPPS       $0x01, Z15, Z0, K2
-	VBLENDMPS    lanes_7fc00000<>+0(SB), Z14, K2, Z16
-	VCMPPS       $0x03, Z0, Z0, K2
-	VBLENDMPS    Z0, Z16, K2, Z17
-	VMOVUPS      Z17, K1, (AX)(BX*1)
+	TESTQ             DX, DX
+	JZ                end133
+	LEAQ              first_lanes_masks<>+0(SB), SI
+	KMOVW             (SI)(DX*2), K1
+	VMOVUPS.Z         (CX)(BX*1), K1, Z0
+	VCMPPS.BCST       $0x01, lanes_00800000<>+0(SB), Z0, K2
+	VMULPS.BCST       lanes_4b000000<>+0(SB), Z0, Z1
+	VBLENDMPS         Z1, Z0, K2, Z10
+	VPSUBD.BCST       lanes_3f3504f3<>+0(SB), Z10, Z1
+	VPSRAD            $0x17, Z1, Z2
+	VCVTDQ2PS         Z2, Z2
+	VSUBPS.BCST       lanes_41b80000<>+0(SB), Z2, Z3
+	VBLENDMPS         Z3, Z2, K2, Z11
+	VPANDD.BCST       lanes_007fffff<>+0(SB), Z1, Z1
+	VPADDD.BCST       lanes_3f3504f3<>+0(SB), Z1, Z1
+	VSUBPS.BCST       lanes_3f800000<>+0(SB), Z1, Z1
+	VMULPS            Z1, Z1, Z2
+	VBROADCASTSS      lanes_3d9021bb<>+0(SB), Z3
+	VFMADD213PS.BCST  lanes_bdebd1b8<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_3def251a<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_bdfe5d4f<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_3e11e9bf<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_be2aae50<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_3e4cceac<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_be7ffffc<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_3eaaaaaa<>+0(SB), Z1, Z3
+	VMULPS            Z1, Z3, Z3
+	VMULPS            Z2, Z3, Z3
+	VFMADD231PS.BCST  lanes_b95e8083<>+0(SB), Z11, Z3
+	VFNMADD231PS.BCST lanes_3f000000<>+0(SB), Z2, Z3
+	VADDPS            Z1, Z3, Z1
+	VFMADD231PS.BCST  lanes_3f318000<>+0(SB), Z11, Z1
+	VBROADCASTSS      lanes_7f800000<>+0(SB), Z2
+	VCMPPS            $0x0d, Z2, Z0, K2
+	VBLENDMPS         Z0, Z1, K2, Z12
+	VPXORD            Z13, Z13, Z13
+	VCMPPS            $0x00, Z13, Z0, K2
+	VBLENDMPS.BCST    lanes_ff800000<>+0(SB), Z12, K2, Z14
+	VPXORD            Z15, Z15, Z15
+	VCMPPS            $0x01, Z15, Z0, K2
+	VBLENDMPS.BCST    lanes_7fc00000<>+0(SB), Z14, K2, Z16
+	VCMPPS            $0x03, Z0, Z0, K2
+	VBLENDMPS         Z0, Z16, K2, Z17
+	VMOVUPS           Z17, K1, (AX)(BX*1)
 
 end133:
 	VZEROUPPER
@@ -2718,27 +2422,27 @@ TEXT ·rsqrtAVX512(SB), NOSPLIT, $0-52
 	XORQ BX, BX
 
 loop137:
-	CMPQ    DX, $0x00000010
-	JL      done138
-	VMOVUPS (CX)(BX*1), Z0
-	VMOVUPS lanes_3f800000<>+0(SB), Z1
-	VSQRTPS Z0, Z0
-	VDIVPS  Z0, Z1, Z0
-	VMOVUPS Z0, (AX)(BX*1)
-	ADDQ    $0x00000040, BX
-	SUBQ    $0x00000010, DX
-	JMP     loop137
+	CMPQ         DX, $0x00000010
+	JL           done138
+	VMOVUPS      (CX)(BX*1), Z0
+	VBROADCASTSS lanes_3f800000<>+0(SB), Z1
+	VSQRTPS      Z0, Z0
+	VDIVPS       Z0, Z1, Z0
+	VMOVUPS      Z0, (AX)(BX*1)
+	ADDQ         $0x00000040, BX
+	SUBQ         $0x00000010, DX
+	JMP          loop137
 
 done138:
-	TESTQ     DX, DX
-	JZ        end139
-	LEAQ      first_lanes_masks<>+0(SB), SI
-	KMOVW     (SI)(DX*2), K1
-	VMOVUPS.Z (CX)(BX*1), K1, Z0
-	VMOVUPS   lanes_3f800000<>+0(SB), Z1
-	VSQRTPS   Z0, Z0
-	VDIVPS    Z0, Z1, Z0
-	VMOVUPS   Z0, K1, (AX)(BX*1)
+	TESTQ        DX, DX
+	JZ           end139
+	LEAQ         first_lanes_masks<>+0(SB), SI
+	KMOVW        (SI)(DX*2), K1
+	VMOVUPS.Z    (CX)(BX*1), K1, Z0
+	VBROADCASTSS lanes_3f800000<>+0(SB), Z1
+	VSQRTPS      Z0, Z0
+	VDIVPS       Z0, Z1, Z0
+	VMOVUPS      Z0, K1, (AX)(BX*1)
 
 end139:
 	VZEROUPPER
@@ -2753,71 +2457,71 @@ TEXT ·sigmoidAVX512(SB), NOSPLIT, $0-52
 	XORQ BX, BX
 
 loop140:
-	CMPQ         DX, $0x00000010
-	JL           done141
-	VMOVUPS      (CX)(BX*1), Z0
-	VPXORD       lanes_80000000<>+0(SB), Z0, Z0
-	VMOVUPS      lanes_c2b00000<>+0(SB), Z1
-	VMAXPS       Z0, Z1, Z0
-	VMOVUPS      lanes_42b1999a<>+0(SB), Z1
-	VMINPS       Z0, Z1, Z0
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Z0, Z1
-	VCVTPS2DQ    Z1, Z1
-	VCVTDQ2PS    Z1, Z2
-	VFNMADD231PS lanes_3f318000<>+0(SB), Z2, Z0
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Z2, Z0
-	VMOVUPS      lanes_39506967<>+0(SB), Z2
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Z0, Z2
-	VFMADD213PS  lanes_3c088908<>+0(SB), Z0, Z2
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Z0, Z2
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Z0, Z2
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z0, Z2
-	VMULPS       Z0, Z2, Z2
-	VFMADD213PS  Z0, Z0, Z2
-	VADDPS       lanes_3f800000<>+0(SB), Z2, Z0
-	VPADDD       lanes_0000007f<>+0(SB), Z1, Z1
-	VPSLLD       $0x17, Z1, Z1
-	VMULPS       Z1, Z0, Z0
-	VMOVUPS      lanes_3f800000<>+0(SB), Z1
-	VADDPS       lanes_3f800000<>+0(SB), Z0, Z0
-	VDIVPS       Z0, Z1, Z0
-	VMOVUPS      Z0, (AX)(BX*1)
-	ADDQ         $0x00000040, BX
-	SUBQ         $0x00000010, DX
-	JMP          loop140
+	CMPQ              DX, $0x00000010
+	JL                done141
+	VMOVUPS           (CX)(BX*1), Z0
+	VPXORD.BCST       lanes_80000000<>+0(SB), Z0, Z0
+	VBROADCASTSS      lanes_c2b00000<>+0(SB), Z1
+	VMAXPS            Z0, Z1, Z0
+	VBROADCASTSS      lanes_42b1999a<>+0(SB), Z1
+	VMINPS            Z0, Z1, Z0
+	VMULPS.BCST       lanes_3fb8aa3b<>+0(SB), Z0, Z1
+	VCVTPS2DQ         Z1, Z1
+	VCVTDQ2PS         Z1, Z2
+	VFNMADD231PS.BCST lanes_3f318000<>+0(SB), Z2, Z0
+	VFNMADD231PS.BCST lanes_b95e8083<>+0(SB), Z2, Z0
+	VBROADCASTSS      lanes_39506967<>+0(SB), Z2
+	VFMADD213PS.BCST  lanes_3ab743ce<>+0(SB), Z0, Z2
+	VFMADD213PS.BCST  lanes_3c088908<>+0(SB), Z0, Z2
+	VFMADD213PS.BCST  lanes_3d2aa9c1<>+0(SB), Z0, Z2
+	VFMADD213PS.BCST  lanes_3e2aaaaa<>+0(SB), Z0, Z2
+	VFMADD213PS.BCST  lanes_3f000000<>+0(SB), Z0, Z2
+	VMULPS            Z0, Z2, Z2
+	VFMADD213PS       Z0, Z0, Z2
+	VADDPS.BCST       lanes_3f800000<>+0(SB), Z2, Z0
+	VPADDD.BCST       lanes_0000007f<>+0(SB), Z1, Z1
+	VPSLLD            $0x17, Z1, Z1
+	VMULPS            Z1, Z0, Z0
+	VBROADCASTSS      lanes_3f800000<>+0(SB), Z1
+	VADDPS.BCST       lanes_3f800000<>+0(SB), Z0, Z0
+	VDIVPS            Z0, Z1, Z0
+	VMOVUPS           Z0, (AX)(BX*1)
+	ADDQ              $0x00000040, BX
+	SUBQ              $0x00000010, DX
+	JMP               loop140
 
 done141:
-	TESTQ        DX, DX
-	JZ           end142
-	LEAQ         first_lanes_masks<>+0(SB), SI
-	KMOVW        (SI)(DX*2), K1
-	VMOVUPS.Z    (CX)(BX*1), K1, Z0
-	VPXORD       lanes_80000000<>+0(SB), Z0, Z0
-	VMOVUPS      lanes_c2b00000<>+0(SB), Z1
-	VMAXPS       Z0, Z1, Z0
-	VMOVUPS      lanes_42b1999a<>+0(SB), Z1
-	VMINPS       Z0, Z1, Z0
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Z0, Z1
-	VCVTPS2DQ    Z1, Z1
-	VCVTDQ2PS    Z1, Z2
-	VFNMADD231PS lanes_3f318000<>+0(SB), Z2, Z0
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Z2, Z0
-	VMOVUPS      lanes_39506967<>+0(SB), Z2
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Z0, Z2
-	VFMADD213PS  lanes_3c088908<>+0(SB), Z0, Z2
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Z0, Z2
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Z0, Z2
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z0, Z2
-	VMULPS       Z0, Z2, Z2
-	VFMADD213PS  Z0, Z0, Z2
-	VADDPS       lanes_3f800000<>+0(SB), Z2, Z0
-	VPADDD       lanes_0000007f<>+0(SB), Z1, Z1
-	VPSLLD       $0x17, Z1, Z1
-	VMULPS       Z1, Z0, Z0
-	VMOVUPS      lanes_3f800000<>+0(SB), Z1
-	VADDPS       lanes_3f800000<>+0(SB), Z0, Z0
-	VDIVPS       Z0, Z1, Z0
-	VMOVUPS      Z0, K1, (AX)(BX*1)
+	TESTQ             DX, DX
+	JZ                end142
+	LEAQ              first_lanes_masks<>+0(SB), SI
+	KMOVW             (SI)(DX*2), K1
+	VMOVUPS.Z         (CX)(BX*1), K1, Z0
+	VPXORD.BCST       lanes_80000000<>+0(SB), Z0, Z0
+	VBROADCASTSS      lanes_c2b00000<>+0(SB), Z1
+	VMAXPS            Z0, Z1, Z0
+	VBROADCASTSS      lanes_42b1999a<>+0(SB), Z1
+	VMINPS            Z0, Z1, Z0
+	VMULPS.BCST       lanes_3fb8aa3b<>+0(SB), Z0, Z1
+	VCVTPS2DQ         Z1, Z1
+	VCVTDQ2PS         Z1, Z2
+	VFNMADD231PS.BCST lanes_3f318000<>+0(SB), Z2, Z0
+	VFNMADD231PS.BCST lanes_b95e8083<>+0(SB), Z2, Z0
+	VBROADCASTSS      lanes_39506967<>+0(SB), Z2
+	VFMADD213PS.BCST  lanes_3ab743ce<>+0(SB), Z0, Z2
+	VFMADD213PS.BCST  lanes_3c088908<>+0(SB), Z0, Z2
+	VFMADD213PS.BCST  lanes_3d2aa9c1<>+0(SB), Z0, Z2
+	VFMADD213PS.BCST  lanes_3e2aaaaa<>+0(SB), Z0, Z2
+	VFMADD213PS.BCST  lanes_3f000000<>+0(SB), Z0, Z2
+	VMULPS            Z0, Z2, Z2
+	VFMADD213PS       Z0, Z0, Z2
+	VADDPS.BCST       lanes_3f800000<>+0(SB), Z2, Z0
+	VPADDD.BCST       lanes_0000007f<>+0(SB), Z1, Z1
+	VPSLLD            $0x17, Z1, Z1
+	VMULPS            Z1, Z0, Z0
+	VBROADCASTSS      lanes_3f800000<>+0(SB), Z1
+	VADDPS.BCST       lanes_3f800000<>+0(SB), Z0, Z0
+	VDIVPS            Z0, Z1, Z0
+	VMOVUPS           Z0, K1, (AX)(BX*1)
 
 end142:
 	VZEROUPPER
@@ -2865,69 +2569,69 @@ TEXT ·eluAVX512(SB), NOSPLIT, $0-52
 	XORQ BX, BX
 
 loop146:
-	CMPQ         DX, $0x00000010
-	JL           done147
-	VMOVUPS      (CX)(BX*1), Z0
-	VPXORD       Z1, Z1, Z1
-	VCMPPS       $0x0e, Z1, Z0, K1
-	VMOVUPS      lanes_c2b00000<>+0(SB), Z2
-	VMAXPS       Z0, Z2, Z2
-	VMOVUPS      lanes_42a00000<>+0(SB), Z6
-	VMINPS       Z2, Z6, Z2
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Z2, Z6
-	VCVTPS2DQ    Z6, Z6
-	VCVTDQ2PS    Z6, Z7
-	VFNMADD231PS lanes_3f318000<>+0(SB), Z7, Z2
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Z7, Z2
-	VMOVUPS      lanes_39506967<>+0(SB), Z7
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Z2, Z7
-	VFMADD213PS  lanes_3c088908<>+0(SB), Z2, Z7
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Z2, Z7
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Z2, Z7
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z2, Z7
-	VMULPS       Z2, Z7, Z7
-	VFMADD213PS  Z2, Z2, Z7
-	VPADDD       lanes_0000007f<>+0(SB), Z6, Z2
-	VPSLLD       $0x17, Z2, Z2
-	VSUBPS       lanes_3f800000<>+0(SB), Z2, Z6
-	VFMADD213PS  Z6, Z2, Z7
-	VBLENDMPS    Z0, Z7, K1, Z3
-	VMOVUPS      Z3, (AX)(BX*1)
-	ADDQ         $0x00000040, BX
-	SUBQ         $0x00000010, DX
-	JMP          loop146
+	CMPQ              DX, $0x00000010
+	JL                done147
+	VMOVUPS           (CX)(BX*1), Z0
+	VPXORD            Z1, Z1, Z1
+	VCMPPS            $0x0e, Z1, Z0, K1
+	VBROADCASTSS      lanes_c2b00000<>+0(SB), Z2
+	VMAXPS            Z0, Z2, Z2
+	VBROADCASTSS      lanes_42a00000<>+0(SB), Z6
+	VMINPS            Z2, Z6, Z2
+	VMULPS.BCST       lanes_3fb8aa3b<>+0(SB), Z2, Z6
+	VCVTPS2DQ         Z6, Z6
+	VCVTDQ2PS         Z6, Z7
+	VFNMADD231PS.BCST lanes_3f318000<>+0(SB), Z7, Z2
+	VFNMADD231PS.BCST lanes_b95e8083<>+0(SB), Z7, Z2
+	VBROADCASTSS      lanes_39506967<>+0(SB), Z7
+	VFMADD213PS.BCST  lanes_3ab743ce<>+0(SB), Z2, Z7
+	VFMADD213PS.BCST  lanes_3c088908<>+0(SB), Z2, Z7
+	VFMADD213PS.BCST  lanes_3d2aa9c1<>+0(SB), Z2, Z7
+	VFMADD213PS.BCST  lanes_3e2aaaaa<>+0(SB), Z2, Z7
+	VFMADD213PS.BCST  lanes_3f000000<>+0(SB), Z2, Z7
+	VMULPS            Z2, Z7, Z7
+	VFMADD213PS       Z2, Z2, Z7
+	VPADDD.BCST       lanes_0000007f<>+0(SB), Z6, Z2
+	VPSLLD            $0x17, Z2, Z2
+	VSUBPS.BCST       lanes_3f800000<>+0(SB), Z2, Z6
+	VFMADD213PS       Z6, Z2, Z7
+	VBLENDMPS         Z0, Z7, K1, Z3
+	VMOVUPS           Z3, (AX)(BX*1)
+	ADDQ              $0x00000040, BX
+	SUBQ              $0x00000010, DX
+	JMP               loop146
 
 done147:
-	TESTQ        DX, DX
-	JZ           end148
-	LEAQ         first_lanes_masks<>+0(SB), SI
-	KMOVW        (SI)(DX*2), K1
-	VMOVUPS.Z    (CX)(BX*1), K1, Z0
-	VPXORD       Z4, Z4, Z4
-	VCMPPS       $0x0e, Z4, Z0, K2
-	VMOVUPS      lanes_c2b00000<>+0(SB), Z1
-	VMAXPS       Z0, Z1, Z1
-	VMOVUPS      lanes_42a00000<>+0(SB), Z2
-	VMINPS       Z1, Z2, Z1
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Z1, Z2
-	VCVTPS2DQ    Z2, Z2
-	VCVTDQ2PS    Z2, Z3
-	VFNMADD231PS lanes_3f318000<>+0(SB), Z3, Z1
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Z3, Z1
-	VMOVUPS      lanes_39506967<>+0(SB), Z3
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_3c088908<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z1, Z3
-	VMULPS       Z1, Z3, Z3
-	VFMADD213PS  Z1, Z1, Z3
-	VPADDD       lanes_0000007f<>+0(SB), Z2, Z1
-	VPSLLD       $0x17, Z1, Z1
-	VSUBPS       lanes_3f800000<>+0(SB), Z1, Z2
-	VFMADD213PS  Z2, Z1, Z3
-	VBLENDMPS    Z0, Z3, K2, Z5
-	VMOVUPS      Z5, K1, (AX)(BX*1)
+	TESTQ             DX, DX
+	JZ                end148
+	LEAQ              first_lanes_masks<>+0(SB), SI
+	KMOVW             (SI)(DX*2), K1
+	VMOVUPS.Z         (CX)(BX*1), K1, Z0
+	VPXORD            Z4, Z4, Z4
+	VCMPPS            $0x0e, Z4, Z0, K2
+	VBROADCASTSS      lanes_c2b00000<>+0(SB), Z1
+	VMAXPS            Z0, Z1, Z1
+	VBROADCASTSS      lanes_42a00000<>+0(SB), Z2
+	VMINPS            Z1, Z2, Z1
+	VMULPS.BCST       lanes_3fb8aa3b<>+0(SB), Z1, Z2
+	VCVTPS2DQ         Z2, Z2
+	VCVTDQ2PS         Z2, Z3
+	VFNMADD231PS.BCST lanes_3f318000<>+0(SB), Z3, Z1
+	VFNMADD231PS.BCST lanes_b95e8083<>+0(SB), Z3, Z1
+	VBROADCASTSS      lanes_39506967<>+0(SB), Z3
+	VFMADD213PS.BCST  lanes_3ab743ce<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_3c088908<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_3d2aa9c1<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_3e2aaaaa<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_3f000000<>+0(SB), Z1, Z3
+	VMULPS            Z1, Z3, Z3
+	VFMADD213PS       Z1, Z1, Z3
+	VPADDD.BCST       lanes_0000007f<>+0(SB), Z2, Z1
+	VPSLLD            $0x17, Z1, Z1
+	VSUBPS.BCST       lanes_3f800000<>+0(SB), Z1, Z2
+	VFMADD213PS       Z2, Z1, Z3
+	VBLENDMPS         Z0, Z3, K2, Z5
+	VMOVUPS           Z5, K1, (AX)(BX*1)
 
 end148:
 	VZEROUPPER
@@ -2942,79 +2646,79 @@ TEXT ·tanhAVX512(SB), NOSPLIT, $0-52
 	XORQ BX, BX
 
 loop149:
-	CMPQ         DX, $0x00000010
-	JL           done150
-	VMOVUPS      (CX)(BX*1), Z0
-	VPANDD       lanes_80000000<>+0(SB), Z0, Z1
-	VPXORD       Z1, Z0, Z0
-	VMOVUPS      lanes_41200000<>+0(SB), Z2
-	VMINPS       Z0, Z2, Z0
-	VADDPS       Z0, Z0, Z0
-	VMOVUPS      lanes_c2b00000<>+0(SB), Z2
-	VMAXPS       Z0, Z2, Z0
-	VMOVUPS      lanes_42a00000<>+0(SB), Z2
-	VMINPS       Z0, Z2, Z0
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Z0, Z2
-	VCVTPS2DQ    Z2, Z2
-	VCVTDQ2PS    Z2, Z3
-	VFNMADD231PS lanes_3f318000<>+0(SB), Z3, Z0
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Z3, Z0
-	VMOVUPS      lanes_39506967<>+0(SB), Z3
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Z0, Z3
-	VFMADD213PS  lanes_3c088908<>+0(SB), Z0, Z3
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Z0, Z3
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Z0, Z3
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z0, Z3
-	VMULPS       Z0, Z3, Z3
-	VFMADD213PS  Z0, Z0, Z3
-	VPADDD       lanes_0000007f<>+0(SB), Z2, Z0
-	VPSLLD       $0x17, Z0, Z0
-	VSUBPS       lanes_3f800000<>+0(SB), Z0, Z2
-	VFMADD213PS  Z2, Z0, Z3
-	VADDPS       lanes_40000000<>+0(SB), Z3, Z0
-	VDIVPS       Z0, Z3, Z0
-	VPXORD       Z1, Z0, Z0
-	VMOVUPS      Z0, (AX)(BX*1)
-	ADDQ         $0x00000040, BX
-	SUBQ         $0x00000010, DX
-	JMP          loop149
+	CMPQ              DX, $0x00000010
+	JL                done150
+	VMOVUPS           (CX)(BX*1), Z0
+	VPANDD.BCST       lanes_80000000<>+0(SB), Z0, Z1
+	VPXORD            Z1, Z0, Z0
+	VBROADCASTSS      lanes_41200000<>+0(SB), Z2
+	VMINPS            Z0, Z2, Z0
+	VADDPS            Z0, Z0, Z0
+	VBROADCASTSS      lanes_c2b00000<>+0(SB), Z2
+	VMAXPS            Z0, Z2, Z0
+	VBROADCASTSS      lanes_42a00000<>+0(SB), Z2
+	VMINPS            Z0, Z2, Z0
+	VMULPS.BCST       lanes_3fb8aa3b<>+0(SB), Z0, Z2
+	VCVTPS2DQ         Z2, Z2
+	VCVTDQ2PS         Z2, Z3
+	VFNMADD231PS.BCST lanes_3f318000<>+0(SB), Z3, Z0
+	VFNMADD231PS.BCST lanes_b95e8083<>+0(SB), Z3, Z0
+	VBROADCASTSS      lanes_39506967<>+0(SB), Z3
+	VFMADD213PS.BCST  lanes_3ab743ce<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  lanes_3c088908<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  lanes_3d2aa9c1<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  lanes_3e2aaaaa<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  lanes_3f000000<>+0(SB), Z0, Z3
+	VMULPS            Z0, Z3, Z3
+	VFMADD213PS       Z0, Z0, Z3
+	VPADDD.BCST       lanes_0000007f<>+0(SB), Z2, Z0
+	VPSLLD            $0x17, Z0, Z0
+	VSUBPS.BCST       lanes_3f800000<>+0(SB), Z0, Z2
+	VFMADD213PS       Z2, Z0, Z3
+	VADDPS.BCST       lanes_40000000<>+0(SB), Z3, Z0
+	VDIVPS            Z0, Z3, Z0
+	VPXORD            Z1, Z0, Z0
+	VMOVUPS           Z0, (AX)(BX*1)
+	ADDQ              $0x00000040, BX
+	SUBQ              $0x00000010, DX
+	JMP               loop149
 
 done150:
-	TESTQ        DX, DX
-	JZ           end151
-	LEAQ         first_lanes_masks<>+0(SB), SI
-	KMOVW        (SI)(DX*2), K1
-	VMOVUPS.Z    (CX)(BX*1), K1, Z0
-	VPANDD       lanes_80000000<>+0(SB), Z0, Z1
-	VPXORD       Z1, Z0, Z0
-	VMOVUPS      lanes_41200000<>+0(SB), Z2
-	VMINPS       Z0, Z2, Z0
-	VADDPS       Z0, Z0, Z0
-	VMOVUPS      lanes_c2b00000<>+0(SB), Z2
-	VMAXPS       Z0, Z2, Z0
-	VMOVUPS      lanes_42a00000<>+0(SB), Z2
-	VMINPS       Z0, Z2, Z0
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Z0, Z2
-	VCVTPS2DQ    Z2, Z2
-	VCVTDQ2PS    Z2, Z3
-	VFNMADD231PS lanes_3f318000<>+0(SB), Z3, Z0
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Z3, Z0
-	VMOVUPS      lanes_39506967<>+0(SB), Z3
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Z0, Z3
-	VFMADD213PS  lanes_3c088908<>+0(SB), Z0, Z3
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Z0, Z3
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Z0, Z3
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z0, Z3
-	VMULPS       Z0, Z3, Z3
-	VFMADD213PS  Z0, Z0, Z3
-	VPADDD       lanes_0000007f<>+0(SB), Z2, Z0
-	VPSLLD       $0x17, Z0, Z0
-	VSUBPS       lanes_3f800000<>+0(SB), Z0, Z2
-	VFMADD213PS  Z2, Z0, Z3
-	VADDPS       lanes_40000000<>+0(SB), Z3, Z0
-	VDIVPS       Z0, Z3, Z0
-	VPXORD       Z1, Z0, Z0
-	VMOVUPS      Z0, K1, (AX)(BX*1)
+	TESTQ             DX, DX
+	JZ                end151
+	LEAQ              first_lanes_masks<>+0(SB), SI
+	KMOVW             (SI)(DX*2), K1
+	VMOVUPS.Z         (CX)(BX*1), K1, Z0
+	VPANDD.BCST       lanes_80000000<>+0(SB), Z0, Z1
+	VPXORD            Z1, Z0, Z0
+	VBROADCASTSS      lanes_41200000<>+0(SB), Z2
+	VMINPS            Z0, Z2, Z0
+	VADDPS            Z0, Z0, Z0
+	VBROADCASTSS      lanes_c2b00000<>+0(SB), Z2
+	VMAXPS            Z0, Z2, Z0
+	VBROADCASTSS      lanes_42a00000<>+0(SB), Z2
+	VMINPS            Z0, Z2, Z0
+	VMULPS.BCST       lanes_3fb8aa3b<>+0(SB), Z0, Z2
+	VCVTPS2DQ         Z2, Z2
+	VCVTDQ2PS         Z2, Z3
+	VFNMADD231PS.BCST lanes_3f318000<>+0(SB), Z3, Z0
+	VFNMADD231PS.BCST lanes_b95e8083<>+0(SB), Z3, Z0
+	VBROADCASTSS      lanes_39506967<>+0(SB), Z3
+	VFMADD213PS.BCST  lanes_3ab743ce<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  lanes_3c088908<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  lanes_3d2aa9c1<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  lanes_3e2aaaaa<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  lanes_3f000000<>+0(SB), Z0, Z3
+	VMULPS            Z0, Z3, Z3
+	VFMADD213PS       Z0, Z0, Z3
+	VPADDD.BCST       lanes_0000007f<>+0(SB), Z2, Z0
+	VPSLLD            $0x17, Z0, Z0
+	VSUBPS.BCST       lanes_3f800000<>+0(SB), Z0, Z2
+	VFMADD213PS       Z2, Z0, Z3
+	VADDPS.BCST       lanes_40000000<>+0(SB), Z3, Z0
+	VDIVPS            Z0, Z3, Z0
+	VPXORD            Z1, Z0, Z0
+	VMOVUPS           Z0, K1, (AX)(BX*1)
 
 end151:
 	VZEROUPPER
@@ -3029,23 +2733,23 @@ TEXT ·absAVX512(SB), NOSPLIT, $0-52
 	XORQ BX, BX
 
 loop152:
-	CMPQ    DX, $0x00000010
-	JL      done153
-	VMOVUPS (CX)(BX*1), Z0
-	VPANDD  lanes_7fffffff<>+0(SB), Z0, Z0
-	VMOVUPS Z0, (AX)(BX*1)
-	ADDQ    $0x00000040, BX
-	SUBQ    $0x00000010, DX
-	JMP     loop152
+	CMPQ        DX, $0x00000010
+	JL          done153
+	VMOVUPS     (CX)(BX*1), Z0
+	VPANDD.BCST lanes_7fffffff<>+0(SB), Z0, Z0
+	VMOVUPS     Z0, (AX)(BX*1)
+	ADDQ        $0x00000040, BX
+	SUBQ        $0x00000010, DX
+	JMP         loop152
 
 done153:
-	TESTQ     DX, DX
-	JZ        end154
-	LEAQ      first_lanes_masks<>+0(SB), SI
-	KMOVW     (SI)(DX*2), K1
-	VMOVUPS.Z (CX)(BX*1), K1, Z0
-	VPANDD    lanes_7fffffff<>+0(SB), Z0, Z0
-	VMOVUPS   Z0, K1, (AX)(BX*1)
+	TESTQ       DX, DX
+	JZ          end154
+	LEAQ        first_lanes_masks<>+0(SB), SI
+	KMOVW       (SI)(DX*2), K1
+	VMOVUPS.Z   (CX)(BX*1), K1, Z0
+	VPANDD.BCST lanes_7fffffff<>+0(SB), Z0, Z0
+	VMOVUPS     Z0, K1, (AX)(BX*1)
 
 end154:
 	VZEROUPPER
@@ -3844,73 +3548,73 @@ elu219:
 	XORQ BX, BX
 
 loop226:
-	CMPQ         DX, $0x00000010
-	JL           done227
-	VMOVUPS      (AX)(BX*1), Z0
-	VMOVUPS      (CX)(BX*1), Z1
-	VADDPS       Z1, Z0, Z0
-	VPXORD       Z2, Z2, Z2
-	VCMPPS       $0x0e, Z2, Z0, K1
-	VMOVUPS      lanes_c2b00000<>+0(SB), Z1
-	VMAXPS       Z0, Z1, Z1
-	VMOVUPS      lanes_42a00000<>+0(SB), Z6
-	VMINPS       Z1, Z6, Z1
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Z1, Z6
-	VCVTPS2DQ    Z6, Z6
-	VCVTDQ2PS    Z6, Z7
-	VFNMADD231PS lanes_3f318000<>+0(SB), Z7, Z1
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Z7, Z1
-	VMOVUPS      lanes_39506967<>+0(SB), Z7
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Z1, Z7
-	VFMADD213PS  lanes_3c088908<>+0(SB), Z1, Z7
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Z1, Z7
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Z1, Z7
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z1, Z7
-	VMULPS       Z1, Z7, Z7
-	VFMADD213PS  Z1, Z1, Z7
-	VPADDD       lanes_0000007f<>+0(SB), Z6, Z1
-	VPSLLD       $0x17, Z1, Z1
-	VSUBPS       lanes_3f800000<>+0(SB), Z1, Z6
-	VFMADD213PS  Z6, Z1, Z7
-	VBLENDMPS    Z0, Z7, K1, Z3
-	VMOVUPS      Z3, (AX)(BX*1)
-	ADDQ         $0x00000040, BX
-	SUBQ         $0x00000010, DX
-	JMP          loop226
+	CMPQ              DX, $0x00000010
+	JL                done227
+	VMOVUPS           (AX)(BX*1), Z0
+	VMOVUPS           (CX)(BX*1), Z1
+	VADDPS            Z1, Z0, Z0
+	VPXORD            Z2, Z2, Z2
+	VCMPPS            $0x0e, Z2, Z0, K1
+	VBROADCASTSS      lanes_c2b00000<>+0(SB), Z1
+	VMAXPS            Z0, Z1, Z1
+	VBROADCASTSS      lanes_42a00000<>+0(SB), Z6
+	VMINPS            Z1, Z6, Z1
+	VMULPS.BCST       lanes_3fb8aa3b<>+0(SB), Z1, Z6
+	VCVTPS2DQ         Z6, Z6
+	VCVTDQ2PS         Z6, Z7
+	VFNMADD231PS.BCST lanes_3f318000<>+0(SB), Z7, Z1
+	VFNMADD231PS.BCST lanes_b95e8083<>+0(SB), Z7, Z1
+	VBROADCASTSS      lanes_39506967<>+0(SB), Z7
+	VFMADD213PS.BCST  lanes_3ab743ce<>+0(SB), Z1, Z7
+	VFMADD213PS.BCST  lanes_3c088908<>+0(SB), Z1, Z7
+	VFMADD213PS.BCST  lanes_3d2aa9c1<>+0(SB), Z1, Z7
+	VFMADD213PS.BCST  lanes_3e2aaaaa<>+0(SB), Z1, Z7
+	VFMADD213PS.BCST  lanes_3f000000<>+0(SB), Z1, Z7
+	VMULPS            Z1, Z7, Z7
+	VFMADD213PS       Z1, Z1, Z7
+	VPADDD.BCST       lanes_0000007f<>+0(SB), Z6, Z1
+	VPSLLD            $0x17, Z1, Z1
+	VSUBPS.BCST       lanes_3f800000<>+0(SB), Z1, Z6
+	VFMADD213PS       Z6, Z1, Z7
+	VBLENDMPS         Z0, Z7, K1, Z3
+	VMOVUPS           Z3, (AX)(BX*1)
+	ADDQ              $0x00000040, BX
+	SUBQ              $0x00000010, DX
+	JMP               loop226
 
 done227:
-	TESTQ        DX, DX
-	JZ           end228
-	LEAQ         first_lanes_masks<>+0(SB), SI
-	KMOVW        (SI)(DX*2), K1
-	VMOVUPS.Z    (AX)(BX*1), K1, Z0
-	VMOVUPS.Z    (CX)(BX*1), K1, Z1
-	VADDPS       Z1, Z0, Z0
-	VPXORD       Z4, Z4, Z4
-	VCMPPS       $0x0e, Z4, Z0, K2
-	VMOVUPS      lanes_c2b00000<>+0(SB), Z1
-	VMAXPS       Z0, Z1, Z1
-	VMOVUPS      lanes_42a00000<>+0(SB), Z2
-	VMINPS       Z1, Z2, Z1
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Z1, Z2
-	VCVTPS2DQ    Z2, Z2
-	VCVTDQ2PS    Z2, Z3
-	VFNMADD231PS lanes_3f318000<>+0(SB), Z3, Z1
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Z3, Z1
-	VMOVUPS      lanes_39506967<>+0(SB), Z3
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_3c088908<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z1, Z3
-	VMULPS       Z1, Z3, Z3
-	VFMADD213PS  Z1, Z1, Z3
-	VPADDD       lanes_0000007f<>+0(SB), Z2, Z1
-	VPSLLD       $0x17, Z1, Z1
-	VSUBPS       lanes_3f800000<>+0(SB), Z1, Z2
-	VFMADD213PS  Z2, Z1, Z3
-	VBLENDMPS    Z0, Z3, K2, Z5
-	VMOVUPS      Z5, K1, (AX)(BX*1)
+	TESTQ             DX, DX
+	JZ                end228
+	LEAQ              first_lanes_masks<>+0(SB), SI
+	KMOVW             (SI)(DX*2), K1
+	VMOVUPS.Z         (AX)(BX*1), K1, Z0
+	VMOVUPS.Z         (CX)(BX*1), K1, Z1
+	VADDPS            Z1, Z0, Z0
+	VPXORD            Z4, Z4, Z4
+	VCMPPS            $0x0e, Z4, Z0, K2
+	VBROADCASTSS      lanes_c2b00000<>+0(SB), Z1
+	VMAXPS            Z0, Z1, Z1
+	VBROADCASTSS      lanes_42a00000<>+0(SB), Z2
+	VMINPS            Z1, Z2, Z1
+	VMULPS.BCST       lanes_3fb8aa3b<>+0(SB), Z1, Z2
+	VCVTPS2DQ         Z2, Z2
+	VCVTDQ2PS         Z2, Z3
+	VFNMADD231PS.BCST lanes_3f318000<>+0(SB), Z3, Z1
+	VFNMADD231PS.BCST lanes_b95e8083<>+0(SB), Z3, Z1
+	VBROADCASTSS      lanes_39506967<>+0(SB), Z3
+	VFMADD213PS.BCST  lanes_3ab743ce<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_3c088908<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_3d2aa9c1<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_3e2aaaaa<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_3f000000<>+0(SB), Z1, Z3
+	VMULPS            Z1, Z3, Z3
+	VFMADD213PS       Z1, Z1, Z3
+	VPADDD.BCST       lanes_0000007f<>+0(SB), Z2, Z1
+	VPSLLD            $0x17, Z1, Z1
+	VSUBPS.BCST       lanes_3f800000<>+0(SB), Z1, Z2
+	VFMADD213PS       Z2, Z1, Z3
+	VBLENDMPS         Z0, Z3, K2, Z5
+	VMOVUPS           Z5, K1, (AX)(BX*1)
 
 end228:
 	VZEROUPPER
@@ -3982,69 +3686,69 @@ elu230:
 	XORQ DX, DX
 
 loop237:
-	CMPQ         CX, $0x00000010
-	JL           done238
-	VMOVUPS      (AX)(DX*1), Z0
-	VPXORD       Z1, Z1, Z1
-	VCMPPS       $0x0e, Z1, Z0, K1
-	VMOVUPS      lanes_c2b00000<>+0(SB), Z2
-	VMAXPS       Z0, Z2, Z2
-	VMOVUPS      lanes_42a00000<>+0(SB), Z6
-	VMINPS       Z2, Z6, Z2
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Z2, Z6
-	VCVTPS2DQ    Z6, Z6
-	VCVTDQ2PS    Z6, Z7
-	VFNMADD231PS lanes_3f318000<>+0(SB), Z7, Z2
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Z7, Z2
-	VMOVUPS      lanes_39506967<>+0(SB), Z7
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Z2, Z7
-	VFMADD213PS  lanes_3c088908<>+0(SB), Z2, Z7
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Z2, Z7
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Z2, Z7
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z2, Z7
-	VMULPS       Z2, Z7, Z7
-	VFMADD213PS  Z2, Z2, Z7
-	VPADDD       lanes_0000007f<>+0(SB), Z6, Z2
-	VPSLLD       $0x17, Z2, Z2
-	VSUBPS       lanes_3f800000<>+0(SB), Z2, Z6
-	VFMADD213PS  Z6, Z2, Z7
-	VBLENDMPS    Z0, Z7, K1, Z3
-	VMOVUPS      Z3, (AX)(DX*1)
-	ADDQ         $0x00000040, DX
-	SUBQ         $0x00000010, CX
-	JMP          loop237
+	CMPQ              CX, $0x00000010
+	JL                done238
+	VMOVUPS           (AX)(DX*1), Z0
+	VPXORD            Z1, Z1, Z1
+	VCMPPS            $0x0e, Z1, Z0, K1
+	VBROADCASTSS      lanes_c2b00000<>+0(SB), Z2
+	VMAXPS            Z0, Z2, Z2
+	VBROADCASTSS      lanes_42a00000<>+0(SB), Z6
+	VMINPS            Z2, Z6, Z2
+	VMULPS.BCST       lanes_3fb8aa3b<>+0(SB), Z2, Z6
+	VCVTPS2DQ         Z6, Z6
+	VCVTDQ2PS         Z6, Z7
+	VFNMADD231PS.BCST lanes_3f318000<>+0(SB), Z7, Z2
+	VFNMADD231PS.BCST lanes_b95e8083<>+0(SB), Z7, Z2
+	VBROADCASTSS      lanes_39506967<>+0(SB), Z7
+	VFMADD213PS.BCST  lanes_3ab743ce<>+0(SB), Z2, Z7
+	VFMADD213PS.BCST  lanes_3c088908<>+0(SB), Z2, Z7
+	VFMADD213PS.BCST  lanes_3d2aa9c1<>+0(SB), Z2, Z7
+	VFMADD213PS.BCST  lanes_3e2aaaaa<>+0(SB), Z2, Z7
+	VFMADD213PS.BCST  lanes_3f000000<>+0(SB), Z2, Z7
+	VMULPS            Z2, Z7, Z7
+	VFMADD213PS       Z2, Z2, Z7
+	VPADDD.BCST       lanes_0000007f<>+0(SB), Z6, Z2
+	VPSLLD            $0x17, Z2, Z2
+	VSUBPS.BCST       lanes_3f800000<>+0(SB), Z2, Z6
+	VFMADD213PS       Z6, Z2, Z7
+	VBLENDMPS         Z0, Z7, K1, Z3
+	VMOVUPS           Z3, (AX)(DX*1)
+	ADDQ              $0x00000040, DX
+	SUBQ              $0x00000010, CX
+	JMP               loop237
 
 done238:
-	TESTQ        CX, CX
-	JZ           end239
-	LEAQ         first_lanes_masks<>+0(SB), BX
-	KMOVW        (BX)(CX*2), K1
-	VMOVUPS.Z    (AX)(DX*1), K1, Z0
-	VPXORD       Z4, Z4, Z4
-	VCMPPS       $0x0e, Z4, Z0, K2
-	VMOVUPS      lanes_c2b00000<>+0(SB), Z1
-	VMAXPS       Z0, Z1, Z1
-	VMOVUPS      lanes_42a00000<>+0(SB), Z2
-	VMINPS       Z1, Z2, Z1
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Z1, Z2
-	VCVTPS2DQ    Z2, Z2
-	VCVTDQ2PS    Z2, Z3
-	VFNMADD231PS lanes_3f318000<>+0(SB), Z3, Z1
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Z3, Z1
-	VMOVUPS      lanes_39506967<>+0(SB), Z3
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_3c088908<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Z1, Z3
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z1, Z3
-	VMULPS       Z1, Z3, Z3
-	VFMADD213PS  Z1, Z1, Z3
-	VPADDD       lanes_0000007f<>+0(SB), Z2, Z1
-	VPSLLD       $0x17, Z1, Z1
-	VSUBPS       lanes_3f800000<>+0(SB), Z1, Z2
-	VFMADD213PS  Z2, Z1, Z3
-	VBLENDMPS    Z0, Z3, K2, Z5
-	VMOVUPS      Z5, K1, (AX)(DX*1)
+	TESTQ             CX, CX
+	JZ                end239
+	LEAQ              first_lanes_masks<>+0(SB), BX
+	KMOVW             (BX)(CX*2), K1
+	VMOVUPS.Z         (AX)(DX*1), K1, Z0
+	VPXORD            Z4, Z4, Z4
+	VCMPPS            $0x0e, Z4, Z0, K2
+	VBROADCASTSS      lanes_c2b00000<>+0(SB), Z1
+	VMAXPS            Z0, Z1, Z1
+	VBROADCASTSS      lanes_42a00000<>+0(SB), Z2
+	VMINPS            Z1, Z2, Z1
+	VMULPS.BCST       lanes_3fb8aa3b<>+0(SB), Z1, Z2
+	VCVTPS2DQ         Z2, Z2
+	VCVTDQ2PS         Z2, Z3
+	VFNMADD231PS.BCST lanes_3f318000<>+0(SB), Z3, Z1
+	VFNMADD231PS.BCST lanes_b95e8083<>+0(SB), Z3, Z1
+	VBROADCASTSS      lanes_39506967<>+0(SB), Z3
+	VFMADD213PS.BCST  lanes_3ab743ce<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_3c088908<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_3d2aa9c1<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_3e2aaaaa<>+0(SB), Z1, Z3
+	VFMADD213PS.BCST  lanes_3f000000<>+0(SB), Z1, Z3
+	VMULPS            Z1, Z3, Z3
+	VFMADD213PS       Z1, Z1, Z3
+	VPADDD.BCST       lanes_0000007f<>+0(SB), Z2, Z1
+	VPSLLD            $0x17, Z1, Z1
+	VSUBPS.BCST       lanes_3f800000<>+0(SB), Z1, Z2
+	VFMADD213PS       Z2, Z1, Z3
+	VBLENDMPS         Z0, Z3, K2, Z5
+	VMOVUPS           Z5, K1, (AX)(DX*1)
 
 end239:
 	VZEROUPPER
@@ -4098,33 +3802,33 @@ TEXT ·eluGradAVX512(SB), NOSPLIT, $0-72
 	XORQ SI, SI
 
 loop243:
-	CMPQ      BX, $0x00000010
-	JL        done244
-	VMOVUPS   (CX)(SI*1), Z0
-	VMOVUPS   (DX)(SI*1), Z1
-	VPXORD    Z2, Z2, Z2
-	VCMPPS    $0x0e, Z2, Z0, K1
-	VADDPS    lanes_3f800000<>+0(SB), Z0, Z0
-	VMULPS    Z0, Z1, Z0
-	VBLENDMPS Z1, Z0, K1, Z3
-	VMOVUPS   Z3, (AX)(SI*1)
-	ADDQ      $0x00000040, SI
-	SUBQ      $0x00000010, BX
-	JMP       loop243
+	CMPQ        BX, $0x00000010
+	JL          done244
+	VMOVUPS     (CX)(SI*1), Z0
+	VMOVUPS     (DX)(SI*1), Z1
+	VPXORD      Z2, Z2, Z2
+	VCMPPS      $0x0e, Z2, Z0, K1
+	VADDPS.BCST lanes_3f800000<>+0(SB), Z0, Z0
+	VMULPS      Z0, Z1, Z0
+	VBLENDMPS   Z1, Z0, K1, Z3
+	VMOVUPS     Z3, (AX)(SI*1)
+	ADDQ        $0x00000040, SI
+	SUBQ        $0x00000010, BX
+	JMP         loop243
 
 done244:
-	TESTQ     BX, BX
-	JZ        end245
-	LEAQ      first_lanes_masks<>+0(SB), DI
-	KMOVW     (DI)(BX*2), K1
-	VMOVUPS.Z (CX)(SI*1), K1, Z0
-	VMOVUPS.Z (DX)(SI*1), K1, Z1
-	VPXORD    Z4, Z4, Z4
-	VCMPPS    $0x0e, Z4, Z0, K2
-	VADDPS    lanes_3f800000<>+0(SB), Z0, Z0
-	VMULPS    Z0, Z1, Z0
-	VBLENDMPS Z1, Z0, K2, Z5
-	VMOVUPS   Z5, K1, (AX)(SI*1)
+	TESTQ       BX, BX
+	JZ          end245
+	LEAQ        first_lanes_masks<>+0(SB), DI
+	KMOVW       (DI)(BX*2), K1
+	VMOVUPS.Z   (CX)(SI*1), K1, Z0
+	VMOVUPS.Z   (DX)(SI*1), K1, Z1
+	VPXORD      Z4, Z4, Z4
+	VCMPPS      $0x0e, Z4, Z0, K2
+	VADDPS.BCST lanes_3f800000<>+0(SB), Z0, Z0
+	VMULPS      Z0, Z1, Z0
+	VBLENDMPS   Z1, Z0, K2, Z5
+	VMOVUPS     Z5, K1, (AX)(SI*1)
 
 end245:
 	VZEROUPPER

@@ -127,15 +127,7 @@ DATA lanes_40000000<>+16(SB)/4, $0x40000000
 DATA lanes_40000000<>+20(SB)/4, $0x40000000
 DATA lanes_40000000<>+24(SB)/4, $0x40000000
 DATA lanes_40000000<>+28(SB)/4, $0x40000000
-DATA lanes_40000000<>+32(SB)/4, $0x40000000
-DATA lanes_40000000<>+36(SB)/4, $0x40000000
-DATA lanes_40000000<>+40(SB)/4, $0x40000000
-DATA lanes_40000000<>+44(SB)/4, $0x40000000
-DATA lanes_40000000<>+48(SB)/4, $0x40000000
-DATA lanes_40000000<>+52(SB)/4, $0x40000000
-DATA lanes_40000000<>+56(SB)/4, $0x40000000
-DATA lanes_40000000<>+60(SB)/4, $0x40000000
-GLOBL lanes_40000000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_40000000<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_c3000000<>+0(SB)/4, $0xc3000000
 DATA lanes_c3000000<>+4(SB)/4, $0xc3000000
@@ -145,15 +137,7 @@ DATA lanes_c3000000<>+16(SB)/4, $0xc3000000
 DATA lanes_c3000000<>+20(SB)/4, $0xc3000000
 DATA lanes_c3000000<>+24(SB)/4, $0xc3000000
 DATA lanes_c3000000<>+28(SB)/4, $0xc3000000
-DATA lanes_c3000000<>+32(SB)/4, $0xc3000000
-DATA lanes_c3000000<>+36(SB)/4, $0xc3000000
-DATA lanes_c3000000<>+40(SB)/4, $0xc3000000
-DATA lanes_c3000000<>+44(SB)/4, $0xc3000000
-DATA lanes_c3000000<>+48(SB)/4, $0xc3000000
-DATA lanes_c3000000<>+52(SB)/4, $0xc3000000
-DATA lanes_c3000000<>+56(SB)/4, $0xc3000000
-DATA lanes_c3000000<>+60(SB)/4, $0xc3000000
-GLOBL lanes_c3000000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_c3000000<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_4b400080<>+0(SB)/4, $0x4b400080
 DATA lanes_4b400080<>+4(SB)/4, $0x4b400080
@@ -163,15 +147,7 @@ DATA lanes_4b400080<>+16(SB)/4, $0x4b400080
 DATA lanes_4b400080<>+20(SB)/4, $0x4b400080
 DATA lanes_4b400080<>+24(SB)/4, $0x4b400080
 DATA lanes_4b400080<>+28(SB)/4, $0x4b400080
-DATA lanes_4b400080<>+32(SB)/4, $0x4b400080
-DATA lanes_4b400080<>+36(SB)/4, $0x4b400080
-DATA lanes_4b400080<>+40(SB)/4, $0x4b400080
-DATA lanes_4b400080<>+44(SB)/4, $0x4b400080
-DATA lanes_4b400080<>+48(SB)/4, $0x4b400080
-DATA lanes_4b400080<>+52(SB)/4, $0x4b400080
-DATA lanes_4b400080<>+56(SB)/4, $0x4b400080
-DATA lanes_4b400080<>+60(SB)/4, $0x4b400080
-GLOBL lanes_4b400080<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_4b400080<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_38a0e999<>+0(SB)/4, $0x38a0e999
 DATA lanes_38a0e999<>+4(SB)/4, $0x38a0e999
@@ -181,15 +157,7 @@ DATA lanes_38a0e999<>+16(SB)/4, $0x38a0e999
 DATA lanes_38a0e999<>+20(SB)/4, $0x38a0e999
 DATA lanes_38a0e999<>+24(SB)/4, $0x38a0e999
 DATA lanes_38a0e999<>+28(SB)/4, $0x38a0e999
-DATA lanes_38a0e999<>+32(SB)/4, $0x38a0e999
-DATA lanes_38a0e999<>+36(SB)/4, $0x38a0e999
-DATA lanes_38a0e999<>+40(SB)/4, $0x38a0e999
-DATA lanes_38a0e999<>+44(SB)/4, $0x38a0e999
-DATA lanes_38a0e999<>+48(SB)/4, $0x38a0e999
-DATA lanes_38a0e999<>+52(SB)/4, $0x38a0e999
-DATA lanes_38a0e999<>+56(SB)/4, $0x38a0e999
-DATA lanes_38a0e999<>+60(SB)/4, $0x38a0e999
-GLOBL lanes_38a0e999<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_38a0e999<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3a2fa2b5<>+0(SB)/4, $0x3a2fa2b5
 DATA lanes_3a2fa2b5<>+4(SB)/4, $0x3a2fa2b5
@@ -199,15 +167,7 @@ DATA lanes_3a2fa2b5<>+16(SB)/4, $0x3a2fa2b5
 DATA lanes_3a2fa2b5<>+20(SB)/4, $0x3a2fa2b5
 DATA lanes_3a2fa2b5<>+24(SB)/4, $0x3a2fa2b5
 DATA lanes_3a2fa2b5<>+28(SB)/4, $0x3a2fa2b5
-DATA lanes_3a2fa2b5<>+32(SB)/4, $0x3a2fa2b5
-DATA lanes_3a2fa2b5<>+36(SB)/4, $0x3a2fa2b5
-DATA lanes_3a2fa2b5<>+40(SB)/4, $0x3a2fa2b5
-DATA lanes_3a2fa2b5<>+44(SB)/4, $0x3a2fa2b5
-DATA lanes_3a2fa2b5<>+48(SB)/4, $0x3a2fa2b5
-DATA lanes_3a2fa2b5<>+52(SB)/4, $0x3a2fa2b5
-DATA lanes_3a2fa2b5<>+56(SB)/4, $0x3a2fa2b5
-DATA lanes_3a2fa2b5<>+60(SB)/4, $0x3a2fa2b5
-GLOBL lanes_3a2fa2b5<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3a2fa2b5<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3b9d96de<>+0(SB)/4, $0x3b9d96de
 DATA lanes_3b9d96de<>+4(SB)/4, $0x3b9d96de
@@ -217,15 +177,7 @@ DATA lanes_3b9d96de<>+16(SB)/4, $0x3b9d96de
 DATA lanes_3b9d96de<>+20(SB)/4, $0x3b9d96de
 DATA lanes_3b9d96de<>+24(SB)/4, $0x3b9d96de
 DATA lanes_3b9d96de<>+28(SB)/4, $0x3b9d96de
-DATA lanes_3b9d96de<>+32(SB)/4, $0x3b9d96de
-DATA lanes_3b9d96de<>+36(SB)/4, $0x3b9d96de
-DATA lanes_3b9d96de<>+40(SB)/4, $0x3b9d96de
-DATA lanes_3b9d96de<>+44(SB)/4, $0x3b9d96de
-DATA lanes_3b9d96de<>+48(SB)/4, $0x3b9d96de
-DATA lanes_3b9d96de<>+52(SB)/4, $0x3b9d96de
-DATA lanes_3b9d96de<>+56(SB)/4, $0x3b9d96de
-DATA lanes_3b9d96de<>+60(SB)/4, $0x3b9d96de
-GLOBL lanes_3b9d96de<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3b9d96de<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3ce3576a<>+0(SB)/4, $0x3ce3576a
 DATA lanes_3ce3576a<>+4(SB)/4, $0x3ce3576a
@@ -235,15 +187,7 @@ DATA lanes_3ce3576a<>+16(SB)/4, $0x3ce3576a
 DATA lanes_3ce3576a<>+20(SB)/4, $0x3ce3576a
 DATA lanes_3ce3576a<>+24(SB)/4, $0x3ce3576a
 DATA lanes_3ce3576a<>+28(SB)/4, $0x3ce3576a
-DATA lanes_3ce3576a<>+32(SB)/4, $0x3ce3576a
-DATA lanes_3ce3576a<>+36(SB)/4, $0x3ce3576a
-DATA lanes_3ce3576a<>+40(SB)/4, $0x3ce3576a
-DATA lanes_3ce3576a<>+44(SB)/4, $0x3ce3576a
-DATA lanes_3ce3576a<>+48(SB)/4, $0x3ce3576a
-DATA lanes_3ce3576a<>+52(SB)/4, $0x3ce3576a
-DATA lanes_3ce3576a<>+56(SB)/4, $0x3ce3576a
-DATA lanes_3ce3576a<>+60(SB)/4, $0x3ce3576a
-GLOBL lanes_3ce3576a<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3ce3576a<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3df5fded<>+0(SB)/4, $0x3df5fded
 DATA lanes_3df5fded<>+4(SB)/4, $0x3df5fded
@@ -253,15 +197,7 @@ DATA lanes_3df5fded<>+16(SB)/4, $0x3df5fded
 DATA lanes_3df5fded<>+20(SB)/4, $0x3df5fded
 DATA lanes_3df5fded<>+24(SB)/4, $0x3df5fded
 DATA lanes_3df5fded<>+28(SB)/4, $0x3df5fded
-DATA lanes_3df5fded<>+32(SB)/4, $0x3df5fded
-DATA lanes_3df5fded<>+36(SB)/4, $0x3df5fded
-DATA lanes_3df5fded<>+40(SB)/4, $0x3df5fded
-DATA lanes_3df5fded<>+44(SB)/4, $0x3df5fded
-DATA lanes_3df5fded<>+48(SB)/4, $0x3df5fded
-DATA lanes_3df5fded<>+52(SB)/4, $0x3df5fded
-DATA lanes_3df5fded<>+56(SB)/4, $0x3df5fded
-DATA lanes_3df5fded<>+60(SB)/4, $0x3df5fded
-GLOBL lanes_3df5fded<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3df5fded<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3eb17218<>+0(SB)/4, $0x3eb17218
 DATA lanes_3eb17218<>+4(SB)/4, $0x3eb17218
@@ -271,15 +207,7 @@ DATA lanes_3eb17218<>+16(SB)/4, $0x3eb17218
 DATA lanes_3eb17218<>+20(SB)/4, $0x3eb17218
 DATA lanes_3eb17218<>+24(SB)/4, $0x3eb17218
 DATA lanes_3eb17218<>+28(SB)/4, $0x3eb17218
-DATA lanes_3eb17218<>+32(SB)/4, $0x3eb17218
-DATA lanes_3eb17218<>+36(SB)/4, $0x3eb17218
-DATA lanes_3eb17218<>+40(SB)/4, $0x3eb17218
-DATA lanes_3eb17218<>+44(SB)/4, $0x3eb17218
-DATA lanes_3eb17218<>+48(SB)/4, $0x3eb17218
-DATA lanes_3eb17218<>+52(SB)/4, $0x3eb17218
-DATA lanes_3eb17218<>+56(SB)/4, $0x3eb17218
-DATA lanes_3eb17218<>+60(SB)/4, $0x3eb17218
-GLOBL lanes_3eb17218<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3eb17218<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3f000000<>+0(SB)/4, $0x3f000000
 DATA lanes_3f000000<>+4(SB)/4, $0x3f000000
@@ -289,15 +217,7 @@ DATA lanes_3f000000<>+16(SB)/4, $0x3f000000
 DATA lanes_3f000000<>+20(SB)/4, $0x3f000000
 DATA lanes_3f000000<>+24(SB)/4, $0x3f000000
 DATA lanes_3f000000<>+28(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+32(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+36(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+40(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+44(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+48(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+52(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+56(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+60(SB)/4, $0x3f000000
-GLOBL lanes_3f000000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3f000000<>(SB), RODATA|NOPTR, $32
 
 // func pairNearestAVX2(src []float32, ld int, rows int, row []float32, qn []float32, rowMin []float32, colMin []float32, mask []uint32, at int, step int)
 // Requires: AVX, AVX2, FMA3
@@ -362,15 +282,7 @@ DATA lanes_ffffffff<>+16(SB)/4, $0xffffffff
 DATA lanes_ffffffff<>+20(SB)/4, $0xffffffff
 DATA lanes_ffffffff<>+24(SB)/4, $0xffffffff
 DATA lanes_ffffffff<>+28(SB)/4, $0xffffffff
-DATA lanes_ffffffff<>+32(SB)/4, $0xffffffff
-DATA lanes_ffffffff<>+36(SB)/4, $0xffffffff
-DATA lanes_ffffffff<>+40(SB)/4, $0xffffffff
-DATA lanes_ffffffff<>+44(SB)/4, $0xffffffff
-DATA lanes_ffffffff<>+48(SB)/4, $0xffffffff
-DATA lanes_ffffffff<>+52(SB)/4, $0xffffffff
-DATA lanes_ffffffff<>+56(SB)/4, $0xffffffff
-DATA lanes_ffffffff<>+60(SB)/4, $0xffffffff
-GLOBL lanes_ffffffff<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_ffffffff<>(SB), RODATA|NOPTR, $32
 
 // func pairWeightsAVX512(dst []float32, src []float32, ld int, rows int, row []float32, qn []float32, gamma []float32, b []float32, rowAcc []float32, colAcc []float32, sq []float32, mask []uint32, at int, step int, scale float32, sq2 float32)
 // Requires: AVX, AVX512F
@@ -385,7 +297,7 @@ TEXT ·pairWeightsAVX512(SB), NOSPLIT, $0-280
 	LEAQ         (SI)(R8*4), SI
 	SHLQ         $0x02, BX
 	SHLQ         $0x02, DI
-	VMOVUPS      lanes_40000000<>+0(SB), Z0
+	VBROADCASTSS lanes_40000000<>+0(SB), Z0
 	MOVQ         dst_base+0(FP), R8
 	MOVQ         gamma_base+112(FP), R9
 	MOVQ         b_base+136(FP), R10
@@ -400,84 +312,84 @@ TEXT ·pairWeightsAVX512(SB), NOSPLIT, $0-280
 	VMOVUPS      64(R13), Z6
 
 row5:
-	CMPQ         rows+56(FP), $0x00
-	JLE          done6
-	VBROADCASTSS (CX), Z7
-	VBROADCASTSS 4(CX), Z8
-	VBROADCASTSS 8(CX), Z9
-	VMOVUPS      (R11), Z10
-	VADDPS       (DX), Z7, Z11
-	VFNMADD231PS (AX), Z0, Z11
-	VPXORD       Z12, Z12, Z12
-	VMAXPS       Z11, Z12, Z11
-	VFMADD231PS  Z11, Z11, Z5
-	VMULPS       Z2, Z11, Z14
-	VADDPS       (R9), Z8, Z15
-	VFMADD231PS  Z1, Z11, Z15
-	VMOVUPS      lanes_c3000000<>+0(SB), Z11
-	VMAXPS       Z15, Z11, Z11
-	VADDPS       lanes_4b400080<>+0(SB), Z11, Z15
-	VRNDSCALEPS  $0x00, Z11, Z16
-	VSUBPS       Z16, Z11, Z11
-	VMULPS       Z11, Z11, Z16
-	VMOVUPS      lanes_38a0e999<>+0(SB), Z17
-	VMOVUPS      lanes_3a2fa2b5<>+0(SB), Z18
-	VFMADD213PS  lanes_3b9d96de<>+0(SB), Z11, Z18
-	VFMADD231PS  Z17, Z16, Z18
-	VMOVUPS      lanes_3ce3576a<>+0(SB), Z17
-	VFMADD213PS  lanes_3df5fded<>+0(SB), Z11, Z17
-	VFMADD231PS  Z18, Z16, Z17
-	VMOVUPS      lanes_3eb17218<>+0(SB), Z18
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z11, Z18
-	VFMADD231PS  Z17, Z16, Z18
-	VPSLLD       $0x17, Z15, Z11
-	VMULPS       Z11, Z18, Z11
-	VPANDD       (SI), Z11, Z11
-	VADDPS       (R10), Z9, Z15
-	VFMADD231PS  Z15, Z11, Z14
-	VMOVUPS      Z14, (R8)
-	VADDPS       Z14, Z3, Z3
-	VADDPS       Z14, Z10, Z10
-	VADDPS       64(DX), Z7, Z7
-	VFNMADD231PS 64(AX), Z0, Z7
-	VPXORD       Z13, Z13, Z13
-	VMAXPS       Z7, Z13, Z7
-	VFMADD231PS  Z7, Z7, Z6
-	VMULPS       Z2, Z7, Z11
-	VADDPS       64(R9), Z8, Z8
-	VFMADD231PS  Z1, Z7, Z8
-	VMOVUPS      lanes_c3000000<>+0(SB), Z7
-	VMAXPS       Z8, Z7, Z7
-	VADDPS       lanes_4b400080<>+0(SB), Z7, Z8
-	VRNDSCALEPS  $0x00, Z7, Z14
-	VSUBPS       Z14, Z7, Z7
-	VMULPS       Z7, Z7, Z14
-	VMOVUPS      lanes_38a0e999<>+0(SB), Z15
-	VMOVUPS      lanes_3a2fa2b5<>+0(SB), Z16
-	VFMADD213PS  lanes_3b9d96de<>+0(SB), Z7, Z16
-	VFMADD231PS  Z15, Z14, Z16
-	VMOVUPS      lanes_3ce3576a<>+0(SB), Z15
-	VFMADD213PS  lanes_3df5fded<>+0(SB), Z7, Z15
-	VFMADD231PS  Z16, Z14, Z15
-	VMOVUPS      lanes_3eb17218<>+0(SB), Z16
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z7, Z16
-	VFMADD231PS  Z15, Z14, Z16
-	VPSLLD       $0x17, Z8, Z7
-	VMULPS       Z7, Z16, Z7
-	VPANDD       64(SI), Z7, Z7
-	VADDPS       64(R10), Z9, Z8
-	VFMADD231PS  Z8, Z7, Z11
-	VMOVUPS      Z11, 64(R8)
-	VADDPS       Z11, Z4, Z4
-	VADDPS       Z11, Z10, Z10
-	VMOVUPS      Z10, (R11)
-	ADDQ         BX, R8
-	ADDQ         $0x40, R11
-	ADDQ         BX, AX
-	ADDQ         DI, SI
-	ADDQ         $0x10, CX
-	DECQ         rows+56(FP)
-	JMP          row5
+	CMPQ             rows+56(FP), $0x00
+	JLE              done6
+	VBROADCASTSS     (CX), Z7
+	VBROADCASTSS     4(CX), Z8
+	VBROADCASTSS     8(CX), Z9
+	VMOVUPS          (R11), Z10
+	VADDPS           (DX), Z7, Z11
+	VFNMADD231PS     (AX), Z0, Z11
+	VPXORD           Z12, Z12, Z12
+	VMAXPS           Z11, Z12, Z11
+	VFMADD231PS      Z11, Z11, Z5
+	VMULPS           Z2, Z11, Z14
+	VADDPS           (R9), Z8, Z15
+	VFMADD231PS      Z1, Z11, Z15
+	VBROADCASTSS     lanes_c3000000<>+0(SB), Z11
+	VMAXPS           Z15, Z11, Z11
+	VADDPS.BCST      lanes_4b400080<>+0(SB), Z11, Z15
+	VRNDSCALEPS      $0x00, Z11, Z16
+	VSUBPS           Z16, Z11, Z11
+	VMULPS           Z11, Z11, Z16
+	VBROADCASTSS     lanes_38a0e999<>+0(SB), Z17
+	VBROADCASTSS     lanes_3a2fa2b5<>+0(SB), Z18
+	VFMADD213PS.BCST lanes_3b9d96de<>+0(SB), Z11, Z18
+	VFMADD231PS      Z17, Z16, Z18
+	VBROADCASTSS     lanes_3ce3576a<>+0(SB), Z17
+	VFMADD213PS.BCST lanes_3df5fded<>+0(SB), Z11, Z17
+	VFMADD231PS      Z18, Z16, Z17
+	VBROADCASTSS     lanes_3eb17218<>+0(SB), Z18
+	VFMADD213PS.BCST lanes_3f000000<>+0(SB), Z11, Z18
+	VFMADD231PS      Z17, Z16, Z18
+	VPSLLD           $0x17, Z15, Z11
+	VMULPS           Z11, Z18, Z11
+	VPANDD           (SI), Z11, Z11
+	VADDPS           (R10), Z9, Z15
+	VFMADD231PS      Z15, Z11, Z14
+	VMOVUPS          Z14, (R8)
+	VADDPS           Z14, Z3, Z3
+	VADDPS           Z14, Z10, Z10
+	VADDPS           64(DX), Z7, Z7
+	VFNMADD231PS     64(AX), Z0, Z7
+	VPXORD           Z13, Z13, Z13
+	VMAXPS           Z7, Z13, Z7
+	VFMADD231PS      Z7, Z7, Z6
+	VMULPS           Z2, Z7, Z11
+	VADDPS           64(R9), Z8, Z8
+	VFMADD231PS      Z1, Z7, Z8
+	VBROADCASTSS     lanes_c3000000<>+0(SB), Z7
+	VMAXPS           Z8, Z7, Z7
+	VADDPS.BCST      lanes_4b400080<>+0(SB), Z7, Z8
+	VRNDSCALEPS      $0x00, Z7, Z14
+	VSUBPS           Z14, Z7, Z7
+	VMULPS           Z7, Z7, Z14
+	VBROADCASTSS     lanes_38a0e999<>+0(SB), Z15
+	VBROADCASTSS     lanes_3a2fa2b5<>+0(SB), Z16
+	VFMADD213PS.BCST lanes_3b9d96de<>+0(SB), Z7, Z16
+	VFMADD231PS      Z15, Z14, Z16
+	VBROADCASTSS     lanes_3ce3576a<>+0(SB), Z15
+	VFMADD213PS.BCST lanes_3df5fded<>+0(SB), Z7, Z15
+	VFMADD231PS      Z16, Z14, Z15
+	VBROADCASTSS     lanes_3eb17218<>+0(SB), Z16
+	VFMADD213PS.BCST lanes_3f000000<>+0(SB), Z7, Z16
+	VFMADD231PS      Z15, Z14, Z16
+	VPSLLD           $0x17, Z8, Z7
+	VMULPS           Z7, Z16, Z7
+	VPANDD           64(SI), Z7, Z7
+	VADDPS           64(R10), Z9, Z8
+	VFMADD231PS      Z8, Z7, Z11
+	VMOVUPS          Z11, 64(R8)
+	VADDPS           Z11, Z4, Z4
+	VADDPS           Z11, Z10, Z10
+	VMOVUPS          Z10, (R11)
+	ADDQ             BX, R8
+	ADDQ             $0x40, R11
+	ADDQ             BX, AX
+	ADDQ             DI, SI
+	ADDQ             $0x10, CX
+	DECQ             rows+56(FP)
+	JMP              row5
 
 done6:
 	VMOVUPS Z3, (R12)
@@ -490,22 +402,22 @@ done6:
 // func pairNearestAVX512(src []float32, ld int, rows int, row []float32, qn []float32, rowMin []float32, colMin []float32, mask []uint32, at int, step int)
 // Requires: AVX, AVX512F
 TEXT ·pairNearestAVX512(SB), NOSPLIT, $0-176
-	MOVQ    src_base+0(FP), AX
-	MOVQ    row_base+40(FP), CX
-	MOVQ    qn_base+64(FP), DX
-	MOVQ    ld+24(FP), BX
-	MOVQ    mask_base+136(FP), SI
-	MOVQ    step+168(FP), DI
-	MOVQ    at+160(FP), R8
-	LEAQ    (SI)(R8*4), SI
-	SHLQ    $0x02, BX
-	SHLQ    $0x02, DI
-	VMOVUPS lanes_40000000<>+0(SB), Z0
-	MOVQ    rowMin_base+88(FP), R8
-	MOVQ    colMin_base+112(FP), R9
-	VMOVUPS lanes_ffffffff<>+0(SB), Z1
-	VMOVUPS (R9), Z2
-	VMOVUPS 64(R9), Z3
+	MOVQ         src_base+0(FP), AX
+	MOVQ         row_base+40(FP), CX
+	MOVQ         qn_base+64(FP), DX
+	MOVQ         ld+24(FP), BX
+	MOVQ         mask_base+136(FP), SI
+	MOVQ         step+168(FP), DI
+	MOVQ         at+160(FP), R8
+	LEAQ         (SI)(R8*4), SI
+	SHLQ         $0x02, BX
+	SHLQ         $0x02, DI
+	VBROADCASTSS lanes_40000000<>+0(SB), Z0
+	MOVQ         rowMin_base+88(FP), R8
+	MOVQ         colMin_base+112(FP), R9
+	VBROADCASTSS lanes_ffffffff<>+0(SB), Z1
+	VMOVUPS      (R9), Z2
+	VMOVUPS      64(R9), Z3
 
 row7:
 	CMPQ         rows+32(FP), $0x00

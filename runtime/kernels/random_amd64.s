@@ -324,15 +324,7 @@ DATA lanes_00000000<>+16(SB)/4, $0x00000000
 DATA lanes_00000000<>+20(SB)/4, $0x00000000
 DATA lanes_00000000<>+24(SB)/4, $0x00000000
 DATA lanes_00000000<>+28(SB)/4, $0x00000000
-DATA lanes_00000000<>+32(SB)/4, $0x00000000
-DATA lanes_00000000<>+36(SB)/4, $0x00000000
-DATA lanes_00000000<>+40(SB)/4, $0x00000000
-DATA lanes_00000000<>+44(SB)/4, $0x00000000
-DATA lanes_00000000<>+48(SB)/4, $0x00000000
-DATA lanes_00000000<>+52(SB)/4, $0x00000000
-DATA lanes_00000000<>+56(SB)/4, $0x00000000
-DATA lanes_00000000<>+60(SB)/4, $0x00000000
-GLOBL lanes_00000000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_00000000<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_d2511f53<>+0(SB)/4, $0xd2511f53
 DATA lanes_d2511f53<>+4(SB)/4, $0xd2511f53
@@ -342,15 +334,7 @@ DATA lanes_d2511f53<>+16(SB)/4, $0xd2511f53
 DATA lanes_d2511f53<>+20(SB)/4, $0xd2511f53
 DATA lanes_d2511f53<>+24(SB)/4, $0xd2511f53
 DATA lanes_d2511f53<>+28(SB)/4, $0xd2511f53
-DATA lanes_d2511f53<>+32(SB)/4, $0xd2511f53
-DATA lanes_d2511f53<>+36(SB)/4, $0xd2511f53
-DATA lanes_d2511f53<>+40(SB)/4, $0xd2511f53
-DATA lanes_d2511f53<>+44(SB)/4, $0xd2511f53
-DATA lanes_d2511f53<>+48(SB)/4, $0xd2511f53
-DATA lanes_d2511f53<>+52(SB)/4, $0xd2511f53
-DATA lanes_d2511f53<>+56(SB)/4, $0xd2511f53
-DATA lanes_d2511f53<>+60(SB)/4, $0xd2511f53
-GLOBL lanes_d2511f53<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_d2511f53<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_cd9e8d57<>+0(SB)/4, $0xcd9e8d57
 DATA lanes_cd9e8d57<>+4(SB)/4, $0xcd9e8d57
@@ -360,15 +344,7 @@ DATA lanes_cd9e8d57<>+16(SB)/4, $0xcd9e8d57
 DATA lanes_cd9e8d57<>+20(SB)/4, $0xcd9e8d57
 DATA lanes_cd9e8d57<>+24(SB)/4, $0xcd9e8d57
 DATA lanes_cd9e8d57<>+28(SB)/4, $0xcd9e8d57
-DATA lanes_cd9e8d57<>+32(SB)/4, $0xcd9e8d57
-DATA lanes_cd9e8d57<>+36(SB)/4, $0xcd9e8d57
-DATA lanes_cd9e8d57<>+40(SB)/4, $0xcd9e8d57
-DATA lanes_cd9e8d57<>+44(SB)/4, $0xcd9e8d57
-DATA lanes_cd9e8d57<>+48(SB)/4, $0xcd9e8d57
-DATA lanes_cd9e8d57<>+52(SB)/4, $0xcd9e8d57
-DATA lanes_cd9e8d57<>+56(SB)/4, $0xcd9e8d57
-DATA lanes_cd9e8d57<>+60(SB)/4, $0xcd9e8d57
-GLOBL lanes_cd9e8d57<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_cd9e8d57<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_33800000<>+0(SB)/4, $0x33800000
 DATA lanes_33800000<>+4(SB)/4, $0x33800000
@@ -378,15 +354,7 @@ DATA lanes_33800000<>+16(SB)/4, $0x33800000
 DATA lanes_33800000<>+20(SB)/4, $0x33800000
 DATA lanes_33800000<>+24(SB)/4, $0x33800000
 DATA lanes_33800000<>+28(SB)/4, $0x33800000
-DATA lanes_33800000<>+32(SB)/4, $0x33800000
-DATA lanes_33800000<>+36(SB)/4, $0x33800000
-DATA lanes_33800000<>+40(SB)/4, $0x33800000
-DATA lanes_33800000<>+44(SB)/4, $0x33800000
-DATA lanes_33800000<>+48(SB)/4, $0x33800000
-DATA lanes_33800000<>+52(SB)/4, $0x33800000
-DATA lanes_33800000<>+56(SB)/4, $0x33800000
-DATA lanes_33800000<>+60(SB)/4, $0x33800000
-GLOBL lanes_33800000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_33800000<>(SB), RODATA|NOPTR, $32
 
 // func dropoutAVX2(dst []float32, x []float32, key uint64, block uint64, rate float32, scale float32)
 // Requires: AVX, AVX2, SSE2
@@ -1146,15 +1114,7 @@ DATA lanes_00000004<>+16(SB)/4, $0x00000004
 DATA lanes_00000004<>+20(SB)/4, $0x00000004
 DATA lanes_00000004<>+24(SB)/4, $0x00000004
 DATA lanes_00000004<>+28(SB)/4, $0x00000004
-DATA lanes_00000004<>+32(SB)/4, $0x00000004
-DATA lanes_00000004<>+36(SB)/4, $0x00000004
-DATA lanes_00000004<>+40(SB)/4, $0x00000004
-DATA lanes_00000004<>+44(SB)/4, $0x00000004
-DATA lanes_00000004<>+48(SB)/4, $0x00000004
-DATA lanes_00000004<>+52(SB)/4, $0x00000004
-DATA lanes_00000004<>+56(SB)/4, $0x00000004
-DATA lanes_00000004<>+60(SB)/4, $0x00000004
-GLOBL lanes_00000004<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_00000004<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_00000001<>+0(SB)/4, $0x00000001
 DATA lanes_00000001<>+4(SB)/4, $0x00000001
@@ -1164,15 +1124,7 @@ DATA lanes_00000001<>+16(SB)/4, $0x00000001
 DATA lanes_00000001<>+20(SB)/4, $0x00000001
 DATA lanes_00000001<>+24(SB)/4, $0x00000001
 DATA lanes_00000001<>+28(SB)/4, $0x00000001
-DATA lanes_00000001<>+32(SB)/4, $0x00000001
-DATA lanes_00000001<>+36(SB)/4, $0x00000001
-DATA lanes_00000001<>+40(SB)/4, $0x00000001
-DATA lanes_00000001<>+44(SB)/4, $0x00000001
-DATA lanes_00000001<>+48(SB)/4, $0x00000001
-DATA lanes_00000001<>+52(SB)/4, $0x00000001
-DATA lanes_00000001<>+56(SB)/4, $0x00000001
-DATA lanes_00000001<>+60(SB)/4, $0x00000001
-GLOBL lanes_00000001<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_00000001<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3f3504f3<>+0(SB)/4, $0x3f3504f3
 DATA lanes_3f3504f3<>+4(SB)/4, $0x3f3504f3
@@ -1182,15 +1134,7 @@ DATA lanes_3f3504f3<>+16(SB)/4, $0x3f3504f3
 DATA lanes_3f3504f3<>+20(SB)/4, $0x3f3504f3
 DATA lanes_3f3504f3<>+24(SB)/4, $0x3f3504f3
 DATA lanes_3f3504f3<>+28(SB)/4, $0x3f3504f3
-DATA lanes_3f3504f3<>+32(SB)/4, $0x3f3504f3
-DATA lanes_3f3504f3<>+36(SB)/4, $0x3f3504f3
-DATA lanes_3f3504f3<>+40(SB)/4, $0x3f3504f3
-DATA lanes_3f3504f3<>+44(SB)/4, $0x3f3504f3
-DATA lanes_3f3504f3<>+48(SB)/4, $0x3f3504f3
-DATA lanes_3f3504f3<>+52(SB)/4, $0x3f3504f3
-DATA lanes_3f3504f3<>+56(SB)/4, $0x3f3504f3
-DATA lanes_3f3504f3<>+60(SB)/4, $0x3f3504f3
-GLOBL lanes_3f3504f3<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3f3504f3<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_007fffff<>+0(SB)/4, $0x007fffff
 DATA lanes_007fffff<>+4(SB)/4, $0x007fffff
@@ -1200,15 +1144,7 @@ DATA lanes_007fffff<>+16(SB)/4, $0x007fffff
 DATA lanes_007fffff<>+20(SB)/4, $0x007fffff
 DATA lanes_007fffff<>+24(SB)/4, $0x007fffff
 DATA lanes_007fffff<>+28(SB)/4, $0x007fffff
-DATA lanes_007fffff<>+32(SB)/4, $0x007fffff
-DATA lanes_007fffff<>+36(SB)/4, $0x007fffff
-DATA lanes_007fffff<>+40(SB)/4, $0x007fffff
-DATA lanes_007fffff<>+44(SB)/4, $0x007fffff
-DATA lanes_007fffff<>+48(SB)/4, $0x007fffff
-DATA lanes_007fffff<>+52(SB)/4, $0x007fffff
-DATA lanes_007fffff<>+56(SB)/4, $0x007fffff
-DATA lanes_007fffff<>+60(SB)/4, $0x007fffff
-GLOBL lanes_007fffff<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_007fffff<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3f800000<>+0(SB)/4, $0x3f800000
 DATA lanes_3f800000<>+4(SB)/4, $0x3f800000
@@ -1218,15 +1154,7 @@ DATA lanes_3f800000<>+16(SB)/4, $0x3f800000
 DATA lanes_3f800000<>+20(SB)/4, $0x3f800000
 DATA lanes_3f800000<>+24(SB)/4, $0x3f800000
 DATA lanes_3f800000<>+28(SB)/4, $0x3f800000
-DATA lanes_3f800000<>+32(SB)/4, $0x3f800000
-DATA lanes_3f800000<>+36(SB)/4, $0x3f800000
-DATA lanes_3f800000<>+40(SB)/4, $0x3f800000
-DATA lanes_3f800000<>+44(SB)/4, $0x3f800000
-DATA lanes_3f800000<>+48(SB)/4, $0x3f800000
-DATA lanes_3f800000<>+52(SB)/4, $0x3f800000
-DATA lanes_3f800000<>+56(SB)/4, $0x3f800000
-DATA lanes_3f800000<>+60(SB)/4, $0x3f800000
-GLOBL lanes_3f800000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3f800000<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3d9021bb<>+0(SB)/4, $0x3d9021bb
 DATA lanes_3d9021bb<>+4(SB)/4, $0x3d9021bb
@@ -1236,15 +1164,7 @@ DATA lanes_3d9021bb<>+16(SB)/4, $0x3d9021bb
 DATA lanes_3d9021bb<>+20(SB)/4, $0x3d9021bb
 DATA lanes_3d9021bb<>+24(SB)/4, $0x3d9021bb
 DATA lanes_3d9021bb<>+28(SB)/4, $0x3d9021bb
-DATA lanes_3d9021bb<>+32(SB)/4, $0x3d9021bb
-DATA lanes_3d9021bb<>+36(SB)/4, $0x3d9021bb
-DATA lanes_3d9021bb<>+40(SB)/4, $0x3d9021bb
-DATA lanes_3d9021bb<>+44(SB)/4, $0x3d9021bb
-DATA lanes_3d9021bb<>+48(SB)/4, $0x3d9021bb
-DATA lanes_3d9021bb<>+52(SB)/4, $0x3d9021bb
-DATA lanes_3d9021bb<>+56(SB)/4, $0x3d9021bb
-DATA lanes_3d9021bb<>+60(SB)/4, $0x3d9021bb
-GLOBL lanes_3d9021bb<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3d9021bb<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_bdebd1b8<>+0(SB)/4, $0xbdebd1b8
 DATA lanes_bdebd1b8<>+4(SB)/4, $0xbdebd1b8
@@ -1254,15 +1174,7 @@ DATA lanes_bdebd1b8<>+16(SB)/4, $0xbdebd1b8
 DATA lanes_bdebd1b8<>+20(SB)/4, $0xbdebd1b8
 DATA lanes_bdebd1b8<>+24(SB)/4, $0xbdebd1b8
 DATA lanes_bdebd1b8<>+28(SB)/4, $0xbdebd1b8
-DATA lanes_bdebd1b8<>+32(SB)/4, $0xbdebd1b8
-DATA lanes_bdebd1b8<>+36(SB)/4, $0xbdebd1b8
-DATA lanes_bdebd1b8<>+40(SB)/4, $0xbdebd1b8
-DATA lanes_bdebd1b8<>+44(SB)/4, $0xbdebd1b8
-DATA lanes_bdebd1b8<>+48(SB)/4, $0xbdebd1b8
-DATA lanes_bdebd1b8<>+52(SB)/4, $0xbdebd1b8
-DATA lanes_bdebd1b8<>+56(SB)/4, $0xbdebd1b8
-DATA lanes_bdebd1b8<>+60(SB)/4, $0xbdebd1b8
-GLOBL lanes_bdebd1b8<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_bdebd1b8<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3def251a<>+0(SB)/4, $0x3def251a
 DATA lanes_3def251a<>+4(SB)/4, $0x3def251a
@@ -1272,15 +1184,7 @@ DATA lanes_3def251a<>+16(SB)/4, $0x3def251a
 DATA lanes_3def251a<>+20(SB)/4, $0x3def251a
 DATA lanes_3def251a<>+24(SB)/4, $0x3def251a
 DATA lanes_3def251a<>+28(SB)/4, $0x3def251a
-DATA lanes_3def251a<>+32(SB)/4, $0x3def251a
-DATA lanes_3def251a<>+36(SB)/4, $0x3def251a
-DATA lanes_3def251a<>+40(SB)/4, $0x3def251a
-DATA lanes_3def251a<>+44(SB)/4, $0x3def251a
-DATA lanes_3def251a<>+48(SB)/4, $0x3def251a
-DATA lanes_3def251a<>+52(SB)/4, $0x3def251a
-DATA lanes_3def251a<>+56(SB)/4, $0x3def251a
-DATA lanes_3def251a<>+60(SB)/4, $0x3def251a
-GLOBL lanes_3def251a<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3def251a<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_bdfe5d4f<>+0(SB)/4, $0xbdfe5d4f
 DATA lanes_bdfe5d4f<>+4(SB)/4, $0xbdfe5d4f
@@ -1290,15 +1194,7 @@ DATA lanes_bdfe5d4f<>+16(SB)/4, $0xbdfe5d4f
 DATA lanes_bdfe5d4f<>+20(SB)/4, $0xbdfe5d4f
 DATA lanes_bdfe5d4f<>+24(SB)/4, $0xbdfe5d4f
 DATA lanes_bdfe5d4f<>+28(SB)/4, $0xbdfe5d4f
-DATA lanes_bdfe5d4f<>+32(SB)/4, $0xbdfe5d4f
-DATA lanes_bdfe5d4f<>+36(SB)/4, $0xbdfe5d4f
-DATA lanes_bdfe5d4f<>+40(SB)/4, $0xbdfe5d4f
-DATA lanes_bdfe5d4f<>+44(SB)/4, $0xbdfe5d4f
-DATA lanes_bdfe5d4f<>+48(SB)/4, $0xbdfe5d4f
-DATA lanes_bdfe5d4f<>+52(SB)/4, $0xbdfe5d4f
-DATA lanes_bdfe5d4f<>+56(SB)/4, $0xbdfe5d4f
-DATA lanes_bdfe5d4f<>+60(SB)/4, $0xbdfe5d4f
-GLOBL lanes_bdfe5d4f<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_bdfe5d4f<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3e11e9bf<>+0(SB)/4, $0x3e11e9bf
 DATA lanes_3e11e9bf<>+4(SB)/4, $0x3e11e9bf
@@ -1308,15 +1204,7 @@ DATA lanes_3e11e9bf<>+16(SB)/4, $0x3e11e9bf
 DATA lanes_3e11e9bf<>+20(SB)/4, $0x3e11e9bf
 DATA lanes_3e11e9bf<>+24(SB)/4, $0x3e11e9bf
 DATA lanes_3e11e9bf<>+28(SB)/4, $0x3e11e9bf
-DATA lanes_3e11e9bf<>+32(SB)/4, $0x3e11e9bf
-DATA lanes_3e11e9bf<>+36(SB)/4, $0x3e11e9bf
-DATA lanes_3e11e9bf<>+40(SB)/4, $0x3e11e9bf
-DATA lanes_3e11e9bf<>+44(SB)/4, $0x3e11e9bf
-DATA lanes_3e11e9bf<>+48(SB)/4, $0x3e11e9bf
-DATA lanes_3e11e9bf<>+52(SB)/4, $0x3e11e9bf
-DATA lanes_3e11e9bf<>+56(SB)/4, $0x3e11e9bf
-DATA lanes_3e11e9bf<>+60(SB)/4, $0x3e11e9bf
-GLOBL lanes_3e11e9bf<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3e11e9bf<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_be2aae50<>+0(SB)/4, $0xbe2aae50
 DATA lanes_be2aae50<>+4(SB)/4, $0xbe2aae50
@@ -1326,15 +1214,7 @@ DATA lanes_be2aae50<>+16(SB)/4, $0xbe2aae50
 DATA lanes_be2aae50<>+20(SB)/4, $0xbe2aae50
 DATA lanes_be2aae50<>+24(SB)/4, $0xbe2aae50
 DATA lanes_be2aae50<>+28(SB)/4, $0xbe2aae50
-DATA lanes_be2aae50<>+32(SB)/4, $0xbe2aae50
-DATA lanes_be2aae50<>+36(SB)/4, $0xbe2aae50
-DATA lanes_be2aae50<>+40(SB)/4, $0xbe2aae50
-DATA lanes_be2aae50<>+44(SB)/4, $0xbe2aae50
-DATA lanes_be2aae50<>+48(SB)/4, $0xbe2aae50
-DATA lanes_be2aae50<>+52(SB)/4, $0xbe2aae50
-DATA lanes_be2aae50<>+56(SB)/4, $0xbe2aae50
-DATA lanes_be2aae50<>+60(SB)/4, $0xbe2aae50
-GLOBL lanes_be2aae50<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_be2aae50<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3e4cceac<>+0(SB)/4, $0x3e4cceac
 DATA lanes_3e4cceac<>+4(SB)/4, $0x3e4cceac
@@ -1344,15 +1224,7 @@ DATA lanes_3e4cceac<>+16(SB)/4, $0x3e4cceac
 DATA lanes_3e4cceac<>+20(SB)/4, $0x3e4cceac
 DATA lanes_3e4cceac<>+24(SB)/4, $0x3e4cceac
 DATA lanes_3e4cceac<>+28(SB)/4, $0x3e4cceac
-DATA lanes_3e4cceac<>+32(SB)/4, $0x3e4cceac
-DATA lanes_3e4cceac<>+36(SB)/4, $0x3e4cceac
-DATA lanes_3e4cceac<>+40(SB)/4, $0x3e4cceac
-DATA lanes_3e4cceac<>+44(SB)/4, $0x3e4cceac
-DATA lanes_3e4cceac<>+48(SB)/4, $0x3e4cceac
-DATA lanes_3e4cceac<>+52(SB)/4, $0x3e4cceac
-DATA lanes_3e4cceac<>+56(SB)/4, $0x3e4cceac
-DATA lanes_3e4cceac<>+60(SB)/4, $0x3e4cceac
-GLOBL lanes_3e4cceac<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3e4cceac<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_be7ffffc<>+0(SB)/4, $0xbe7ffffc
 DATA lanes_be7ffffc<>+4(SB)/4, $0xbe7ffffc
@@ -1362,15 +1234,7 @@ DATA lanes_be7ffffc<>+16(SB)/4, $0xbe7ffffc
 DATA lanes_be7ffffc<>+20(SB)/4, $0xbe7ffffc
 DATA lanes_be7ffffc<>+24(SB)/4, $0xbe7ffffc
 DATA lanes_be7ffffc<>+28(SB)/4, $0xbe7ffffc
-DATA lanes_be7ffffc<>+32(SB)/4, $0xbe7ffffc
-DATA lanes_be7ffffc<>+36(SB)/4, $0xbe7ffffc
-DATA lanes_be7ffffc<>+40(SB)/4, $0xbe7ffffc
-DATA lanes_be7ffffc<>+44(SB)/4, $0xbe7ffffc
-DATA lanes_be7ffffc<>+48(SB)/4, $0xbe7ffffc
-DATA lanes_be7ffffc<>+52(SB)/4, $0xbe7ffffc
-DATA lanes_be7ffffc<>+56(SB)/4, $0xbe7ffffc
-DATA lanes_be7ffffc<>+60(SB)/4, $0xbe7ffffc
-GLOBL lanes_be7ffffc<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_be7ffffc<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3eaaaaaa<>+0(SB)/4, $0x3eaaaaaa
 DATA lanes_3eaaaaaa<>+4(SB)/4, $0x3eaaaaaa
@@ -1380,15 +1244,7 @@ DATA lanes_3eaaaaaa<>+16(SB)/4, $0x3eaaaaaa
 DATA lanes_3eaaaaaa<>+20(SB)/4, $0x3eaaaaaa
 DATA lanes_3eaaaaaa<>+24(SB)/4, $0x3eaaaaaa
 DATA lanes_3eaaaaaa<>+28(SB)/4, $0x3eaaaaaa
-DATA lanes_3eaaaaaa<>+32(SB)/4, $0x3eaaaaaa
-DATA lanes_3eaaaaaa<>+36(SB)/4, $0x3eaaaaaa
-DATA lanes_3eaaaaaa<>+40(SB)/4, $0x3eaaaaaa
-DATA lanes_3eaaaaaa<>+44(SB)/4, $0x3eaaaaaa
-DATA lanes_3eaaaaaa<>+48(SB)/4, $0x3eaaaaaa
-DATA lanes_3eaaaaaa<>+52(SB)/4, $0x3eaaaaaa
-DATA lanes_3eaaaaaa<>+56(SB)/4, $0x3eaaaaaa
-DATA lanes_3eaaaaaa<>+60(SB)/4, $0x3eaaaaaa
-GLOBL lanes_3eaaaaaa<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3eaaaaaa<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_b95e8083<>+0(SB)/4, $0xb95e8083
 DATA lanes_b95e8083<>+4(SB)/4, $0xb95e8083
@@ -1398,15 +1254,7 @@ DATA lanes_b95e8083<>+16(SB)/4, $0xb95e8083
 DATA lanes_b95e8083<>+20(SB)/4, $0xb95e8083
 DATA lanes_b95e8083<>+24(SB)/4, $0xb95e8083
 DATA lanes_b95e8083<>+28(SB)/4, $0xb95e8083
-DATA lanes_b95e8083<>+32(SB)/4, $0xb95e8083
-DATA lanes_b95e8083<>+36(SB)/4, $0xb95e8083
-DATA lanes_b95e8083<>+40(SB)/4, $0xb95e8083
-DATA lanes_b95e8083<>+44(SB)/4, $0xb95e8083
-DATA lanes_b95e8083<>+48(SB)/4, $0xb95e8083
-DATA lanes_b95e8083<>+52(SB)/4, $0xb95e8083
-DATA lanes_b95e8083<>+56(SB)/4, $0xb95e8083
-DATA lanes_b95e8083<>+60(SB)/4, $0xb95e8083
-GLOBL lanes_b95e8083<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_b95e8083<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3f000000<>+0(SB)/4, $0x3f000000
 DATA lanes_3f000000<>+4(SB)/4, $0x3f000000
@@ -1416,15 +1264,7 @@ DATA lanes_3f000000<>+16(SB)/4, $0x3f000000
 DATA lanes_3f000000<>+20(SB)/4, $0x3f000000
 DATA lanes_3f000000<>+24(SB)/4, $0x3f000000
 DATA lanes_3f000000<>+28(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+32(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+36(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+40(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+44(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+48(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+52(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+56(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+60(SB)/4, $0x3f000000
-GLOBL lanes_3f000000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3f000000<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3f318000<>+0(SB)/4, $0x3f318000
 DATA lanes_3f318000<>+4(SB)/4, $0x3f318000
@@ -1434,15 +1274,7 @@ DATA lanes_3f318000<>+16(SB)/4, $0x3f318000
 DATA lanes_3f318000<>+20(SB)/4, $0x3f318000
 DATA lanes_3f318000<>+24(SB)/4, $0x3f318000
 DATA lanes_3f318000<>+28(SB)/4, $0x3f318000
-DATA lanes_3f318000<>+32(SB)/4, $0x3f318000
-DATA lanes_3f318000<>+36(SB)/4, $0x3f318000
-DATA lanes_3f318000<>+40(SB)/4, $0x3f318000
-DATA lanes_3f318000<>+44(SB)/4, $0x3f318000
-DATA lanes_3f318000<>+48(SB)/4, $0x3f318000
-DATA lanes_3f318000<>+52(SB)/4, $0x3f318000
-DATA lanes_3f318000<>+56(SB)/4, $0x3f318000
-DATA lanes_3f318000<>+60(SB)/4, $0x3f318000
-GLOBL lanes_3f318000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3f318000<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_c0000000<>+0(SB)/4, $0xc0000000
 DATA lanes_c0000000<>+4(SB)/4, $0xc0000000
@@ -1452,15 +1284,7 @@ DATA lanes_c0000000<>+16(SB)/4, $0xc0000000
 DATA lanes_c0000000<>+20(SB)/4, $0xc0000000
 DATA lanes_c0000000<>+24(SB)/4, $0xc0000000
 DATA lanes_c0000000<>+28(SB)/4, $0xc0000000
-DATA lanes_c0000000<>+32(SB)/4, $0xc0000000
-DATA lanes_c0000000<>+36(SB)/4, $0xc0000000
-DATA lanes_c0000000<>+40(SB)/4, $0xc0000000
-DATA lanes_c0000000<>+44(SB)/4, $0xc0000000
-DATA lanes_c0000000<>+48(SB)/4, $0xc0000000
-DATA lanes_c0000000<>+52(SB)/4, $0xc0000000
-DATA lanes_c0000000<>+56(SB)/4, $0xc0000000
-DATA lanes_c0000000<>+60(SB)/4, $0xc0000000
-GLOBL lanes_c0000000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_c0000000<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_00200000<>+0(SB)/4, $0x00200000
 DATA lanes_00200000<>+4(SB)/4, $0x00200000
@@ -1470,15 +1294,7 @@ DATA lanes_00200000<>+16(SB)/4, $0x00200000
 DATA lanes_00200000<>+20(SB)/4, $0x00200000
 DATA lanes_00200000<>+24(SB)/4, $0x00200000
 DATA lanes_00200000<>+28(SB)/4, $0x00200000
-DATA lanes_00200000<>+32(SB)/4, $0x00200000
-DATA lanes_00200000<>+36(SB)/4, $0x00200000
-DATA lanes_00200000<>+40(SB)/4, $0x00200000
-DATA lanes_00200000<>+44(SB)/4, $0x00200000
-DATA lanes_00200000<>+48(SB)/4, $0x00200000
-DATA lanes_00200000<>+52(SB)/4, $0x00200000
-DATA lanes_00200000<>+56(SB)/4, $0x00200000
-DATA lanes_00200000<>+60(SB)/4, $0x00200000
-GLOBL lanes_00200000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_00200000<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_003fffff<>+0(SB)/4, $0x003fffff
 DATA lanes_003fffff<>+4(SB)/4, $0x003fffff
@@ -1488,15 +1304,7 @@ DATA lanes_003fffff<>+16(SB)/4, $0x003fffff
 DATA lanes_003fffff<>+20(SB)/4, $0x003fffff
 DATA lanes_003fffff<>+24(SB)/4, $0x003fffff
 DATA lanes_003fffff<>+28(SB)/4, $0x003fffff
-DATA lanes_003fffff<>+32(SB)/4, $0x003fffff
-DATA lanes_003fffff<>+36(SB)/4, $0x003fffff
-DATA lanes_003fffff<>+40(SB)/4, $0x003fffff
-DATA lanes_003fffff<>+44(SB)/4, $0x003fffff
-DATA lanes_003fffff<>+48(SB)/4, $0x003fffff
-DATA lanes_003fffff<>+52(SB)/4, $0x003fffff
-DATA lanes_003fffff<>+56(SB)/4, $0x003fffff
-DATA lanes_003fffff<>+60(SB)/4, $0x003fffff
-GLOBL lanes_003fffff<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_003fffff<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_c296cdbe<>+0(SB)/4, $0xc296cdbe
 DATA lanes_c296cdbe<>+4(SB)/4, $0xc296cdbe
@@ -1506,15 +1314,7 @@ DATA lanes_c296cdbe<>+16(SB)/4, $0xc296cdbe
 DATA lanes_c296cdbe<>+20(SB)/4, $0xc296cdbe
 DATA lanes_c296cdbe<>+24(SB)/4, $0xc296cdbe
 DATA lanes_c296cdbe<>+28(SB)/4, $0xc296cdbe
-DATA lanes_c296cdbe<>+32(SB)/4, $0xc296cdbe
-DATA lanes_c296cdbe<>+36(SB)/4, $0xc296cdbe
-DATA lanes_c296cdbe<>+40(SB)/4, $0xc296cdbe
-DATA lanes_c296cdbe<>+44(SB)/4, $0xc296cdbe
-DATA lanes_c296cdbe<>+48(SB)/4, $0xc296cdbe
-DATA lanes_c296cdbe<>+52(SB)/4, $0xc296cdbe
-DATA lanes_c296cdbe<>+56(SB)/4, $0xc296cdbe
-DATA lanes_c296cdbe<>+60(SB)/4, $0xc296cdbe
-GLOBL lanes_c296cdbe<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_c296cdbe<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_42a32f62<>+0(SB)/4, $0x42a32f62
 DATA lanes_42a32f62<>+4(SB)/4, $0x42a32f62
@@ -1524,15 +1324,7 @@ DATA lanes_42a32f62<>+16(SB)/4, $0x42a32f62
 DATA lanes_42a32f62<>+20(SB)/4, $0x42a32f62
 DATA lanes_42a32f62<>+24(SB)/4, $0x42a32f62
 DATA lanes_42a32f62<>+28(SB)/4, $0x42a32f62
-DATA lanes_42a32f62<>+32(SB)/4, $0x42a32f62
-DATA lanes_42a32f62<>+36(SB)/4, $0x42a32f62
-DATA lanes_42a32f62<>+40(SB)/4, $0x42a32f62
-DATA lanes_42a32f62<>+44(SB)/4, $0x42a32f62
-DATA lanes_42a32f62<>+48(SB)/4, $0x42a32f62
-DATA lanes_42a32f62<>+52(SB)/4, $0x42a32f62
-DATA lanes_42a32f62<>+56(SB)/4, $0x42a32f62
-DATA lanes_42a32f62<>+60(SB)/4, $0x42a32f62
-GLOBL lanes_42a32f62<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_42a32f62<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_c2255ddd<>+0(SB)/4, $0xc2255ddd
 DATA lanes_c2255ddd<>+4(SB)/4, $0xc2255ddd
@@ -1542,15 +1334,7 @@ DATA lanes_c2255ddd<>+16(SB)/4, $0xc2255ddd
 DATA lanes_c2255ddd<>+20(SB)/4, $0xc2255ddd
 DATA lanes_c2255ddd<>+24(SB)/4, $0xc2255ddd
 DATA lanes_c2255ddd<>+28(SB)/4, $0xc2255ddd
-DATA lanes_c2255ddd<>+32(SB)/4, $0xc2255ddd
-DATA lanes_c2255ddd<>+36(SB)/4, $0xc2255ddd
-DATA lanes_c2255ddd<>+40(SB)/4, $0xc2255ddd
-DATA lanes_c2255ddd<>+44(SB)/4, $0xc2255ddd
-DATA lanes_c2255ddd<>+48(SB)/4, $0xc2255ddd
-DATA lanes_c2255ddd<>+52(SB)/4, $0xc2255ddd
-DATA lanes_c2255ddd<>+56(SB)/4, $0xc2255ddd
-DATA lanes_c2255ddd<>+60(SB)/4, $0xc2255ddd
-GLOBL lanes_c2255ddd<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_c2255ddd<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_40c90fdb<>+0(SB)/4, $0x40c90fdb
 DATA lanes_40c90fdb<>+4(SB)/4, $0x40c90fdb
@@ -1560,15 +1344,7 @@ DATA lanes_40c90fdb<>+16(SB)/4, $0x40c90fdb
 DATA lanes_40c90fdb<>+20(SB)/4, $0x40c90fdb
 DATA lanes_40c90fdb<>+24(SB)/4, $0x40c90fdb
 DATA lanes_40c90fdb<>+28(SB)/4, $0x40c90fdb
-DATA lanes_40c90fdb<>+32(SB)/4, $0x40c90fdb
-DATA lanes_40c90fdb<>+36(SB)/4, $0x40c90fdb
-DATA lanes_40c90fdb<>+40(SB)/4, $0x40c90fdb
-DATA lanes_40c90fdb<>+44(SB)/4, $0x40c90fdb
-DATA lanes_40c90fdb<>+48(SB)/4, $0x40c90fdb
-DATA lanes_40c90fdb<>+52(SB)/4, $0x40c90fdb
-DATA lanes_40c90fdb<>+56(SB)/4, $0x40c90fdb
-DATA lanes_40c90fdb<>+60(SB)/4, $0x40c90fdb
-GLOBL lanes_40c90fdb<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_40c90fdb<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_426ce193<>+0(SB)/4, $0x426ce193
 DATA lanes_426ce193<>+4(SB)/4, $0x426ce193
@@ -1578,15 +1354,7 @@ DATA lanes_426ce193<>+16(SB)/4, $0x426ce193
 DATA lanes_426ce193<>+20(SB)/4, $0x426ce193
 DATA lanes_426ce193<>+24(SB)/4, $0x426ce193
 DATA lanes_426ce193<>+28(SB)/4, $0x426ce193
-DATA lanes_426ce193<>+32(SB)/4, $0x426ce193
-DATA lanes_426ce193<>+36(SB)/4, $0x426ce193
-DATA lanes_426ce193<>+40(SB)/4, $0x426ce193
-DATA lanes_426ce193<>+44(SB)/4, $0x426ce193
-DATA lanes_426ce193<>+48(SB)/4, $0x426ce193
-DATA lanes_426ce193<>+52(SB)/4, $0x426ce193
-DATA lanes_426ce193<>+56(SB)/4, $0x426ce193
-DATA lanes_426ce193<>+60(SB)/4, $0x426ce193
-GLOBL lanes_426ce193<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_426ce193<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_c2aae2bd<>+0(SB)/4, $0xc2aae2bd
 DATA lanes_c2aae2bd<>+4(SB)/4, $0xc2aae2bd
@@ -1596,15 +1364,7 @@ DATA lanes_c2aae2bd<>+16(SB)/4, $0xc2aae2bd
 DATA lanes_c2aae2bd<>+20(SB)/4, $0xc2aae2bd
 DATA lanes_c2aae2bd<>+24(SB)/4, $0xc2aae2bd
 DATA lanes_c2aae2bd<>+28(SB)/4, $0xc2aae2bd
-DATA lanes_c2aae2bd<>+32(SB)/4, $0xc2aae2bd
-DATA lanes_c2aae2bd<>+36(SB)/4, $0xc2aae2bd
-DATA lanes_c2aae2bd<>+40(SB)/4, $0xc2aae2bd
-DATA lanes_c2aae2bd<>+44(SB)/4, $0xc2aae2bd
-DATA lanes_c2aae2bd<>+48(SB)/4, $0xc2aae2bd
-DATA lanes_c2aae2bd<>+52(SB)/4, $0xc2aae2bd
-DATA lanes_c2aae2bd<>+56(SB)/4, $0xc2aae2bd
-DATA lanes_c2aae2bd<>+60(SB)/4, $0xc2aae2bd
-GLOBL lanes_c2aae2bd<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_c2aae2bd<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_4281e0ee<>+0(SB)/4, $0x4281e0ee
 DATA lanes_4281e0ee<>+4(SB)/4, $0x4281e0ee
@@ -1614,15 +1374,7 @@ DATA lanes_4281e0ee<>+16(SB)/4, $0x4281e0ee
 DATA lanes_4281e0ee<>+20(SB)/4, $0x4281e0ee
 DATA lanes_4281e0ee<>+24(SB)/4, $0x4281e0ee
 DATA lanes_4281e0ee<>+28(SB)/4, $0x4281e0ee
-DATA lanes_4281e0ee<>+32(SB)/4, $0x4281e0ee
-DATA lanes_4281e0ee<>+36(SB)/4, $0x4281e0ee
-DATA lanes_4281e0ee<>+40(SB)/4, $0x4281e0ee
-DATA lanes_4281e0ee<>+44(SB)/4, $0x4281e0ee
-DATA lanes_4281e0ee<>+48(SB)/4, $0x4281e0ee
-DATA lanes_4281e0ee<>+52(SB)/4, $0x4281e0ee
-DATA lanes_4281e0ee<>+56(SB)/4, $0x4281e0ee
-DATA lanes_4281e0ee<>+60(SB)/4, $0x4281e0ee
-GLOBL lanes_4281e0ee<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_4281e0ee<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_c19de9e6<>+0(SB)/4, $0xc19de9e6
 DATA lanes_c19de9e6<>+4(SB)/4, $0xc19de9e6
@@ -1632,15 +1384,7 @@ DATA lanes_c19de9e6<>+16(SB)/4, $0xc19de9e6
 DATA lanes_c19de9e6<>+20(SB)/4, $0xc19de9e6
 DATA lanes_c19de9e6<>+24(SB)/4, $0xc19de9e6
 DATA lanes_c19de9e6<>+28(SB)/4, $0xc19de9e6
-DATA lanes_c19de9e6<>+32(SB)/4, $0xc19de9e6
-DATA lanes_c19de9e6<>+36(SB)/4, $0xc19de9e6
-DATA lanes_c19de9e6<>+40(SB)/4, $0xc19de9e6
-DATA lanes_c19de9e6<>+44(SB)/4, $0xc19de9e6
-DATA lanes_c19de9e6<>+48(SB)/4, $0xc19de9e6
-DATA lanes_c19de9e6<>+52(SB)/4, $0xc19de9e6
-DATA lanes_c19de9e6<>+56(SB)/4, $0xc19de9e6
-DATA lanes_c19de9e6<>+60(SB)/4, $0xc19de9e6
-GLOBL lanes_c19de9e6<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_c19de9e6<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_80000000<>+0(SB)/4, $0x80000000
 DATA lanes_80000000<>+4(SB)/4, $0x80000000
@@ -1650,15 +1394,7 @@ DATA lanes_80000000<>+16(SB)/4, $0x80000000
 DATA lanes_80000000<>+20(SB)/4, $0x80000000
 DATA lanes_80000000<>+24(SB)/4, $0x80000000
 DATA lanes_80000000<>+28(SB)/4, $0x80000000
-DATA lanes_80000000<>+32(SB)/4, $0x80000000
-DATA lanes_80000000<>+36(SB)/4, $0x80000000
-DATA lanes_80000000<>+40(SB)/4, $0x80000000
-DATA lanes_80000000<>+44(SB)/4, $0x80000000
-DATA lanes_80000000<>+48(SB)/4, $0x80000000
-DATA lanes_80000000<>+52(SB)/4, $0x80000000
-DATA lanes_80000000<>+56(SB)/4, $0x80000000
-DATA lanes_80000000<>+60(SB)/4, $0x80000000
-GLOBL lanes_80000000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_80000000<>(SB), RODATA|NOPTR, $32
 
 // func uniformAtAVX2(dst []float32, idx []uint64, key uint64)
 // Requires: AVX, AVX2, SSE2
@@ -2238,15 +1974,7 @@ DATA lanes_00000002<>+16(SB)/4, $0x00000002
 DATA lanes_00000002<>+20(SB)/4, $0x00000002
 DATA lanes_00000002<>+24(SB)/4, $0x00000002
 DATA lanes_00000002<>+28(SB)/4, $0x00000002
-DATA lanes_00000002<>+32(SB)/4, $0x00000002
-DATA lanes_00000002<>+36(SB)/4, $0x00000002
-DATA lanes_00000002<>+40(SB)/4, $0x00000002
-DATA lanes_00000002<>+44(SB)/4, $0x00000002
-DATA lanes_00000002<>+48(SB)/4, $0x00000002
-DATA lanes_00000002<>+52(SB)/4, $0x00000002
-DATA lanes_00000002<>+56(SB)/4, $0x00000002
-DATA lanes_00000002<>+60(SB)/4, $0x00000002
-GLOBL lanes_00000002<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_00000002<>(SB), RODATA|NOPTR, $32
 
 // func uniformAVX512(dst []float32, key uint64, block uint64)
 // Requires: AVX, AVX512F, SSE2
@@ -2342,215 +2070,215 @@ TEXT ·uniformAVX512(SB), $1280-40
 	VPADDQ       countersAVX512<>+0(SB), Z0, Z0
 
 loop11:
-	CMPQ      CX, $0x00000040
-	JL        done12
-	VMOVUPS   Z0, Z5
-	VPADDQ    drawnAVX512<>+0(SB), Z0, Z0
-	VMOVUPS   Z0, Z6
-	VPADDQ    drawnAVX512<>+0(SB), Z0, Z0
-	VPSRLQ    $0x20, Z5, Z7
-	VPSRLQ    $0x20, Z6, Z8
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z5, Z5
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z6, Z6
-	VMOVUPS   lanes_00000000<>+0(SB), Z9
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z9, Z9
-	VMOVUPS   lanes_00000000<>+0(SB), Z10
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z10, Z10
-	VPXORD    (SP), Z7, Z7
-	VPXORD    (SP), Z8, Z8
-	VPSRLQ    $0x20, Z9, Z11
-	VPXORD    Z7, Z11, Z7
-	VPSRLQ    $0x20, Z10, Z11
-	VPXORD    Z8, Z11, Z8
-	VMOVUPS   64(SP), Z11
-	VMOVUPS   64(SP), Z12
-	VPSRLQ    $0x20, Z5, Z13
-	VPXORD    Z11, Z13, Z11
-	VPSRLQ    $0x20, Z6, Z13
-	VPXORD    Z12, Z13, Z12
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z7, Z7
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z8, Z8
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z11, Z11
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z12, Z12
-	VPXORD    128(SP), Z9, Z9
-	VPXORD    128(SP), Z10, Z10
-	VPSRLQ    $0x20, Z11, Z13
-	VPXORD    Z9, Z13, Z9
-	VPSRLQ    $0x20, Z12, Z13
-	VPXORD    Z10, Z13, Z10
-	VPXORD    192(SP), Z5, Z5
-	VPXORD    192(SP), Z6, Z6
-	VPSRLQ    $0x20, Z7, Z13
-	VPXORD    Z5, Z13, Z5
-	VPSRLQ    $0x20, Z8, Z13
-	VPXORD    Z6, Z13, Z6
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z9, Z9
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z10, Z10
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z5, Z5
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z6, Z6
-	VPXORD    256(SP), Z11, Z11
-	VPXORD    256(SP), Z12, Z12
-	VPSRLQ    $0x20, Z5, Z13
-	VPXORD    Z11, Z13, Z11
-	VPSRLQ    $0x20, Z6, Z13
-	VPXORD    Z12, Z13, Z12
-	VPXORD    320(SP), Z7, Z7
-	VPXORD    320(SP), Z8, Z8
-	VPSRLQ    $0x20, Z9, Z13
-	VPXORD    Z7, Z13, Z7
-	VPSRLQ    $0x20, Z10, Z13
-	VPXORD    Z8, Z13, Z8
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z11, Z11
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z12, Z12
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z7, Z7
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z8, Z8
-	VPXORD    384(SP), Z5, Z5
-	VPXORD    384(SP), Z6, Z6
-	VPSRLQ    $0x20, Z7, Z13
-	VPXORD    Z5, Z13, Z5
-	VPSRLQ    $0x20, Z8, Z13
-	VPXORD    Z6, Z13, Z6
-	VPXORD    448(SP), Z9, Z9
-	VPXORD    448(SP), Z10, Z10
-	VPSRLQ    $0x20, Z11, Z13
-	VPXORD    Z9, Z13, Z9
-	VPSRLQ    $0x20, Z12, Z13
-	VPXORD    Z10, Z13, Z10
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z5, Z5
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z6, Z6
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z9, Z9
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z10, Z10
-	VPXORD    512(SP), Z7, Z7
-	VPXORD    512(SP), Z8, Z8
-	VPSRLQ    $0x20, Z9, Z13
-	VPXORD    Z7, Z13, Z7
-	VPSRLQ    $0x20, Z10, Z13
-	VPXORD    Z8, Z13, Z8
-	VPXORD    576(SP), Z11, Z11
-	VPXORD    576(SP), Z12, Z12
-	VPSRLQ    $0x20, Z5, Z13
-	VPXORD    Z11, Z13, Z11
-	VPSRLQ    $0x20, Z6, Z13
-	VPXORD    Z12, Z13, Z12
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z7, Z7
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z8, Z8
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z11, Z11
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z12, Z12
-	VPXORD    640(SP), Z9, Z9
-	VPXORD    640(SP), Z10, Z10
-	VPSRLQ    $0x20, Z11, Z13
-	VPXORD    Z9, Z13, Z9
-	VPSRLQ    $0x20, Z12, Z13
-	VPXORD    Z10, Z13, Z10
-	VPXORD    704(SP), Z5, Z5
-	VPXORD    704(SP), Z6, Z6
-	VPSRLQ    $0x20, Z7, Z13
-	VPXORD    Z5, Z13, Z5
-	VPSRLQ    $0x20, Z8, Z13
-	VPXORD    Z6, Z13, Z6
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z9, Z9
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z10, Z10
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z5, Z5
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z6, Z6
-	VPXORD    768(SP), Z11, Z11
-	VPXORD    768(SP), Z12, Z12
-	VPSRLQ    $0x20, Z5, Z13
-	VPXORD    Z11, Z13, Z11
-	VPSRLQ    $0x20, Z6, Z13
-	VPXORD    Z12, Z13, Z12
-	VPXORD    832(SP), Z7, Z7
-	VPXORD    832(SP), Z8, Z8
-	VPSRLQ    $0x20, Z9, Z13
-	VPXORD    Z7, Z13, Z7
-	VPSRLQ    $0x20, Z10, Z13
-	VPXORD    Z8, Z13, Z8
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z11, Z11
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z12, Z12
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z7, Z7
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z8, Z8
-	VPXORD    896(SP), Z5, Z5
-	VPXORD    896(SP), Z6, Z6
-	VPSRLQ    $0x20, Z7, Z13
-	VPXORD    Z5, Z13, Z5
-	VPSRLQ    $0x20, Z8, Z13
-	VPXORD    Z6, Z13, Z6
-	VPXORD    960(SP), Z9, Z9
-	VPXORD    960(SP), Z10, Z10
-	VPSRLQ    $0x20, Z11, Z13
-	VPXORD    Z9, Z13, Z9
-	VPSRLQ    $0x20, Z12, Z13
-	VPXORD    Z10, Z13, Z10
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z5, Z5
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z6, Z6
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z9, Z9
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z10, Z10
-	VPXORD    1024(SP), Z7, Z7
-	VPXORD    1024(SP), Z8, Z8
-	VPSRLQ    $0x20, Z9, Z13
-	VPXORD    Z7, Z13, Z7
-	VPSRLQ    $0x20, Z10, Z13
-	VPXORD    Z8, Z13, Z8
-	VPXORD    1088(SP), Z11, Z11
-	VPXORD    1088(SP), Z12, Z12
-	VPSRLQ    $0x20, Z5, Z13
-	VPXORD    Z11, Z13, Z11
-	VPSRLQ    $0x20, Z6, Z13
-	VPXORD    Z12, Z13, Z12
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z7, Z7
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z8, Z8
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z11, Z11
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z12, Z12
-	VPXORD    1152(SP), Z9, Z9
-	VPXORD    1152(SP), Z10, Z10
-	VPSRLQ    $0x20, Z11, Z13
-	VPXORD    Z9, Z13, Z9
-	VPSRLQ    $0x20, Z12, Z13
-	VPXORD    Z10, Z13, Z10
-	VPXORD    1216(SP), Z5, Z5
-	VPXORD    1216(SP), Z6, Z6
-	VPSRLQ    $0x20, Z7, Z13
-	VPXORD    Z5, Z13, Z5
-	VPSRLQ    $0x20, Z8, Z13
-	VPXORD    Z6, Z13, Z6
-	VPSLLQ    $0x20, Z5, Z5
-	MOVL      $0x0000aaaa, DX
-	KMOVW     DX, K1
-	VPBLENDMD Z5, Z9, K1, Z1
-	VPSLLQ    $0x20, Z6, Z5
-	MOVL      $0x0000aaaa, DX
-	KMOVW     DX, K1
-	VPBLENDMD Z5, Z10, K1, Z2
-	VPSLLQ    $0x20, Z7, Z5
-	MOVL      $0x0000aaaa, DX
-	KMOVW     DX, K1
-	VPBLENDMD Z5, Z11, K1, Z3
-	VPSLLQ    $0x20, Z8, Z5
-	MOVL      $0x0000aaaa, DX
-	KMOVW     DX, K1
-	VPBLENDMD Z5, Z12, K1, Z4
-	VPSRLD    $0x08, Z1, Z5
-	VCVTDQ2PS Z5, Z5
-	VMULPS    lanes_33800000<>+0(SB), Z5, Z5
-	VPSRLD    $0x08, Z2, Z6
-	VCVTDQ2PS Z6, Z6
-	VMULPS    lanes_33800000<>+0(SB), Z6, Z6
-	VPSRLD    $0x08, Z3, Z7
-	VCVTDQ2PS Z7, Z7
-	VMULPS    lanes_33800000<>+0(SB), Z7, Z7
-	VPSRLD    $0x08, Z4, Z8
-	VCVTDQ2PS Z8, Z8
-	VMULPS    lanes_33800000<>+0(SB), Z8, Z8
-	VUNPCKLPS Z7, Z5, Z9
-	VUNPCKHPS Z7, Z5, Z5
-	VUNPCKLPS Z8, Z6, Z7
-	VUNPCKHPS Z8, Z6, Z6
-	VMOVUPS   Z9, (AX)
-	VMOVUPS   Z5, 64(AX)
-	VMOVUPS   Z7, 128(AX)
-	VMOVUPS   Z6, 192(AX)
-	ADDQ      $0x00000100, AX
-	SUBQ      $0x00000040, CX
-	JMP       loop11
+	CMPQ          CX, $0x00000040
+	JL            done12
+	VMOVUPS       Z0, Z5
+	VPADDQ        drawnAVX512<>+0(SB), Z0, Z0
+	VMOVUPS       Z0, Z6
+	VPADDQ        drawnAVX512<>+0(SB), Z0, Z0
+	VPSRLQ        $0x20, Z5, Z7
+	VPSRLQ        $0x20, Z6, Z8
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z5, Z5
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z6, Z6
+	VBROADCASTSS  lanes_00000000<>+0(SB), Z9
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z9, Z9
+	VBROADCASTSS  lanes_00000000<>+0(SB), Z10
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z10, Z10
+	VPXORD        (SP), Z7, Z7
+	VPXORD        (SP), Z8, Z8
+	VPSRLQ        $0x20, Z9, Z11
+	VPXORD        Z7, Z11, Z7
+	VPSRLQ        $0x20, Z10, Z11
+	VPXORD        Z8, Z11, Z8
+	VMOVUPS       64(SP), Z11
+	VMOVUPS       64(SP), Z12
+	VPSRLQ        $0x20, Z5, Z13
+	VPXORD        Z11, Z13, Z11
+	VPSRLQ        $0x20, Z6, Z13
+	VPXORD        Z12, Z13, Z12
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z7, Z7
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z8, Z8
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z11, Z11
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z12, Z12
+	VPXORD        128(SP), Z9, Z9
+	VPXORD        128(SP), Z10, Z10
+	VPSRLQ        $0x20, Z11, Z13
+	VPXORD        Z9, Z13, Z9
+	VPSRLQ        $0x20, Z12, Z13
+	VPXORD        Z10, Z13, Z10
+	VPXORD        192(SP), Z5, Z5
+	VPXORD        192(SP), Z6, Z6
+	VPSRLQ        $0x20, Z7, Z13
+	VPXORD        Z5, Z13, Z5
+	VPSRLQ        $0x20, Z8, Z13
+	VPXORD        Z6, Z13, Z6
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z9, Z9
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z10, Z10
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z5, Z5
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z6, Z6
+	VPXORD        256(SP), Z11, Z11
+	VPXORD        256(SP), Z12, Z12
+	VPSRLQ        $0x20, Z5, Z13
+	VPXORD        Z11, Z13, Z11
+	VPSRLQ        $0x20, Z6, Z13
+	VPXORD        Z12, Z13, Z12
+	VPXORD        320(SP), Z7, Z7
+	VPXORD        320(SP), Z8, Z8
+	VPSRLQ        $0x20, Z9, Z13
+	VPXORD        Z7, Z13, Z7
+	VPSRLQ        $0x20, Z10, Z13
+	VPXORD        Z8, Z13, Z8
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z11, Z11
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z12, Z12
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z7, Z7
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z8, Z8
+	VPXORD        384(SP), Z5, Z5
+	VPXORD        384(SP), Z6, Z6
+	VPSRLQ        $0x20, Z7, Z13
+	VPXORD        Z5, Z13, Z5
+	VPSRLQ        $0x20, Z8, Z13
+	VPXORD        Z6, Z13, Z6
+	VPXORD        448(SP), Z9, Z9
+	VPXORD        448(SP), Z10, Z10
+	VPSRLQ        $0x20, Z11, Z13
+	VPXORD        Z9, Z13, Z9
+	VPSRLQ        $0x20, Z12, Z13
+	VPXORD        Z10, Z13, Z10
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z5, Z5
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z6, Z6
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z9, Z9
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z10, Z10
+	VPXORD        512(SP), Z7, Z7
+	VPXORD        512(SP), Z8, Z8
+	VPSRLQ        $0x20, Z9, Z13
+	VPXORD        Z7, Z13, Z7
+	VPSRLQ        $0x20, Z10, Z13
+	VPXORD        Z8, Z13, Z8
+	VPXORD        576(SP), Z11, Z11
+	VPXORD        576(SP), Z12, Z12
+	VPSRLQ        $0x20, Z5, Z13
+	VPXORD        Z11, Z13, Z11
+	VPSRLQ        $0x20, Z6, Z13
+	VPXORD        Z12, Z13, Z12
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z7, Z7
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z8, Z8
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z11, Z11
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z12, Z12
+	VPXORD        640(SP), Z9, Z9
+	VPXORD        640(SP), Z10, Z10
+	VPSRLQ        $0x20, Z11, Z13
+	VPXORD        Z9, Z13, Z9
+	VPSRLQ        $0x20, Z12, Z13
+	VPXORD        Z10, Z13, Z10
+	VPXORD        704(SP), Z5, Z5
+	VPXORD        704(SP), Z6, Z6
+	VPSRLQ        $0x20, Z7, Z13
+	VPXORD        Z5, Z13, Z5
+	VPSRLQ        $0x20, Z8, Z13
+	VPXORD        Z6, Z13, Z6
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z9, Z9
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z10, Z10
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z5, Z5
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z6, Z6
+	VPXORD        768(SP), Z11, Z11
+	VPXORD        768(SP), Z12, Z12
+	VPSRLQ        $0x20, Z5, Z13
+	VPXORD        Z11, Z13, Z11
+	VPSRLQ        $0x20, Z6, Z13
+	VPXORD        Z12, Z13, Z12
+	VPXORD        832(SP), Z7, Z7
+	VPXORD        832(SP), Z8, Z8
+	VPSRLQ        $0x20, Z9, Z13
+	VPXORD        Z7, Z13, Z7
+	VPSRLQ        $0x20, Z10, Z13
+	VPXORD        Z8, Z13, Z8
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z11, Z11
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z12, Z12
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z7, Z7
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z8, Z8
+	VPXORD        896(SP), Z5, Z5
+	VPXORD        896(SP), Z6, Z6
+	VPSRLQ        $0x20, Z7, Z13
+	VPXORD        Z5, Z13, Z5
+	VPSRLQ        $0x20, Z8, Z13
+	VPXORD        Z6, Z13, Z6
+	VPXORD        960(SP), Z9, Z9
+	VPXORD        960(SP), Z10, Z10
+	VPSRLQ        $0x20, Z11, Z13
+	VPXORD        Z9, Z13, Z9
+	VPSRLQ        $0x20, Z12, Z13
+	VPXORD        Z10, Z13, Z10
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z5, Z5
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z6, Z6
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z9, Z9
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z10, Z10
+	VPXORD        1024(SP), Z7, Z7
+	VPXORD        1024(SP), Z8, Z8
+	VPSRLQ        $0x20, Z9, Z13
+	VPXORD        Z7, Z13, Z7
+	VPSRLQ        $0x20, Z10, Z13
+	VPXORD        Z8, Z13, Z8
+	VPXORD        1088(SP), Z11, Z11
+	VPXORD        1088(SP), Z12, Z12
+	VPSRLQ        $0x20, Z5, Z13
+	VPXORD        Z11, Z13, Z11
+	VPSRLQ        $0x20, Z6, Z13
+	VPXORD        Z12, Z13, Z12
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z7, Z7
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z8, Z8
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z11, Z11
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z12, Z12
+	VPXORD        1152(SP), Z9, Z9
+	VPXORD        1152(SP), Z10, Z10
+	VPSRLQ        $0x20, Z11, Z13
+	VPXORD        Z9, Z13, Z9
+	VPSRLQ        $0x20, Z12, Z13
+	VPXORD        Z10, Z13, Z10
+	VPXORD        1216(SP), Z5, Z5
+	VPXORD        1216(SP), Z6, Z6
+	VPSRLQ        $0x20, Z7, Z13
+	VPXORD        Z5, Z13, Z5
+	VPSRLQ        $0x20, Z8, Z13
+	VPXORD        Z6, Z13, Z6
+	VPSLLQ        $0x20, Z5, Z5
+	MOVL          $0x0000aaaa, DX
+	KMOVW         DX, K1
+	VPBLENDMD     Z5, Z9, K1, Z1
+	VPSLLQ        $0x20, Z6, Z5
+	MOVL          $0x0000aaaa, DX
+	KMOVW         DX, K1
+	VPBLENDMD     Z5, Z10, K1, Z2
+	VPSLLQ        $0x20, Z7, Z5
+	MOVL          $0x0000aaaa, DX
+	KMOVW         DX, K1
+	VPBLENDMD     Z5, Z11, K1, Z3
+	VPSLLQ        $0x20, Z8, Z5
+	MOVL          $0x0000aaaa, DX
+	KMOVW         DX, K1
+	VPBLENDMD     Z5, Z12, K1, Z4
+	VPSRLD        $0x08, Z1, Z5
+	VCVTDQ2PS     Z5, Z5
+	VMULPS.BCST   lanes_33800000<>+0(SB), Z5, Z5
+	VPSRLD        $0x08, Z2, Z6
+	VCVTDQ2PS     Z6, Z6
+	VMULPS.BCST   lanes_33800000<>+0(SB), Z6, Z6
+	VPSRLD        $0x08, Z3, Z7
+	VCVTDQ2PS     Z7, Z7
+	VMULPS.BCST   lanes_33800000<>+0(SB), Z7, Z7
+	VPSRLD        $0x08, Z4, Z8
+	VCVTDQ2PS     Z8, Z8
+	VMULPS.BCST   lanes_33800000<>+0(SB), Z8, Z8
+	VUNPCKLPS     Z7, Z5, Z9
+	VUNPCKHPS     Z7, Z5, Z5
+	VUNPCKLPS     Z8, Z6, Z7
+	VUNPCKHPS     Z8, Z6, Z6
+	VMOVUPS       Z9, (AX)
+	VMOVUPS       Z5, 64(AX)
+	VMOVUPS       Z7, 128(AX)
+	VMOVUPS       Z6, 192(AX)
+	ADDQ          $0x00000100, AX
+	SUBQ          $0x00000040, CX
+	JMP           loop11
 
 done12:
 	VZEROUPPER
@@ -2673,228 +2401,228 @@ TEXT ·dropoutAVX512(SB), $1280-72
 	VPADDQ       countersAVX512<>+0(SB), Z2, Z2
 
 loop13:
-	CMPQ      DX, $0x00000040
-	JL        done14
-	VMOVUPS   Z2, Z7
-	VPADDQ    drawnAVX512<>+0(SB), Z2, Z2
-	VMOVUPS   Z2, Z8
-	VPADDQ    drawnAVX512<>+0(SB), Z2, Z2
-	VPSRLQ    $0x20, Z7, Z9
-	VPSRLQ    $0x20, Z8, Z10
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z7, Z7
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z8, Z8
-	VMOVUPS   lanes_00000000<>+0(SB), Z11
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z11, Z11
-	VMOVUPS   lanes_00000000<>+0(SB), Z12
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z12, Z12
-	VPXORD    (SP), Z9, Z9
-	VPXORD    (SP), Z10, Z10
-	VPSRLQ    $0x20, Z11, Z13
-	VPXORD    Z9, Z13, Z9
-	VPSRLQ    $0x20, Z12, Z13
-	VPXORD    Z10, Z13, Z10
-	VMOVUPS   64(SP), Z13
-	VMOVUPS   64(SP), Z14
-	VPSRLQ    $0x20, Z7, Z15
-	VPXORD    Z13, Z15, Z13
-	VPSRLQ    $0x20, Z8, Z15
-	VPXORD    Z14, Z15, Z14
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z9, Z9
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z10, Z10
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z13, Z13
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z14, Z14
-	VPXORD    128(SP), Z11, Z11
-	VPXORD    128(SP), Z12, Z12
-	VPSRLQ    $0x20, Z13, Z15
-	VPXORD    Z11, Z15, Z11
-	VPSRLQ    $0x20, Z14, Z15
-	VPXORD    Z12, Z15, Z12
-	VPXORD    192(SP), Z7, Z7
-	VPXORD    192(SP), Z8, Z8
-	VPSRLQ    $0x20, Z9, Z15
-	VPXORD    Z7, Z15, Z7
-	VPSRLQ    $0x20, Z10, Z15
-	VPXORD    Z8, Z15, Z8
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z11, Z11
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z12, Z12
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z7, Z7
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z8, Z8
-	VPXORD    256(SP), Z13, Z13
-	VPXORD    256(SP), Z14, Z14
-	VPSRLQ    $0x20, Z7, Z15
-	VPXORD    Z13, Z15, Z13
-	VPSRLQ    $0x20, Z8, Z15
-	VPXORD    Z14, Z15, Z14
-	VPXORD    320(SP), Z9, Z9
-	VPXORD    320(SP), Z10, Z10
-	VPSRLQ    $0x20, Z11, Z15
-	VPXORD    Z9, Z15, Z9
-	VPSRLQ    $0x20, Z12, Z15
-	VPXORD    Z10, Z15, Z10
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z13, Z13
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z14, Z14
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z9, Z9
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z10, Z10
-	VPXORD    384(SP), Z7, Z7
-	VPXORD    384(SP), Z8, Z8
-	VPSRLQ    $0x20, Z9, Z15
-	VPXORD    Z7, Z15, Z7
-	VPSRLQ    $0x20, Z10, Z15
-	VPXORD    Z8, Z15, Z8
-	VPXORD    448(SP), Z11, Z11
-	VPXORD    448(SP), Z12, Z12
-	VPSRLQ    $0x20, Z13, Z15
-	VPXORD    Z11, Z15, Z11
-	VPSRLQ    $0x20, Z14, Z15
-	VPXORD    Z12, Z15, Z12
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z7, Z7
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z8, Z8
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z11, Z11
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z12, Z12
-	VPXORD    512(SP), Z9, Z9
-	VPXORD    512(SP), Z10, Z10
-	VPSRLQ    $0x20, Z11, Z15
-	VPXORD    Z9, Z15, Z9
-	VPSRLQ    $0x20, Z12, Z15
-	VPXORD    Z10, Z15, Z10
-	VPXORD    576(SP), Z13, Z13
-	VPXORD    576(SP), Z14, Z14
-	VPSRLQ    $0x20, Z7, Z15
-	VPXORD    Z13, Z15, Z13
-	VPSRLQ    $0x20, Z8, Z15
-	VPXORD    Z14, Z15, Z14
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z9, Z9
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z10, Z10
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z13, Z13
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z14, Z14
-	VPXORD    640(SP), Z11, Z11
-	VPXORD    640(SP), Z12, Z12
-	VPSRLQ    $0x20, Z13, Z15
-	VPXORD    Z11, Z15, Z11
-	VPSRLQ    $0x20, Z14, Z15
-	VPXORD    Z12, Z15, Z12
-	VPXORD    704(SP), Z7, Z7
-	VPXORD    704(SP), Z8, Z8
-	VPSRLQ    $0x20, Z9, Z15
-	VPXORD    Z7, Z15, Z7
-	VPSRLQ    $0x20, Z10, Z15
-	VPXORD    Z8, Z15, Z8
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z11, Z11
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z12, Z12
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z7, Z7
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z8, Z8
-	VPXORD    768(SP), Z13, Z13
-	VPXORD    768(SP), Z14, Z14
-	VPSRLQ    $0x20, Z7, Z15
-	VPXORD    Z13, Z15, Z13
-	VPSRLQ    $0x20, Z8, Z15
-	VPXORD    Z14, Z15, Z14
-	VPXORD    832(SP), Z9, Z9
-	VPXORD    832(SP), Z10, Z10
-	VPSRLQ    $0x20, Z11, Z15
-	VPXORD    Z9, Z15, Z9
-	VPSRLQ    $0x20, Z12, Z15
-	VPXORD    Z10, Z15, Z10
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z13, Z13
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z14, Z14
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z9, Z9
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z10, Z10
-	VPXORD    896(SP), Z7, Z7
-	VPXORD    896(SP), Z8, Z8
-	VPSRLQ    $0x20, Z9, Z15
-	VPXORD    Z7, Z15, Z7
-	VPSRLQ    $0x20, Z10, Z15
-	VPXORD    Z8, Z15, Z8
-	VPXORD    960(SP), Z11, Z11
-	VPXORD    960(SP), Z12, Z12
-	VPSRLQ    $0x20, Z13, Z15
-	VPXORD    Z11, Z15, Z11
-	VPSRLQ    $0x20, Z14, Z15
-	VPXORD    Z12, Z15, Z12
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z7, Z7
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z8, Z8
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z11, Z11
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z12, Z12
-	VPXORD    1024(SP), Z9, Z9
-	VPXORD    1024(SP), Z10, Z10
-	VPSRLQ    $0x20, Z11, Z15
-	VPXORD    Z9, Z15, Z9
-	VPSRLQ    $0x20, Z12, Z15
-	VPXORD    Z10, Z15, Z10
-	VPXORD    1088(SP), Z13, Z13
-	VPXORD    1088(SP), Z14, Z14
-	VPSRLQ    $0x20, Z7, Z15
-	VPXORD    Z13, Z15, Z13
-	VPSRLQ    $0x20, Z8, Z15
-	VPXORD    Z14, Z15, Z14
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z9, Z9
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z10, Z10
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z13, Z13
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z14, Z14
-	VPXORD    1152(SP), Z11, Z11
-	VPXORD    1152(SP), Z12, Z12
-	VPSRLQ    $0x20, Z13, Z15
-	VPXORD    Z11, Z15, Z11
-	VPSRLQ    $0x20, Z14, Z15
-	VPXORD    Z12, Z15, Z12
-	VPXORD    1216(SP), Z7, Z7
-	VPXORD    1216(SP), Z8, Z8
-	VPSRLQ    $0x20, Z9, Z15
-	VPXORD    Z7, Z15, Z7
-	VPSRLQ    $0x20, Z10, Z15
-	VPXORD    Z8, Z15, Z8
-	VPSLLQ    $0x20, Z7, Z7
-	MOVL      $0x0000aaaa, BX
-	KMOVW     BX, K1
-	VPBLENDMD Z7, Z11, K1, Z3
-	VPSLLQ    $0x20, Z8, Z7
-	MOVL      $0x0000aaaa, BX
-	KMOVW     BX, K1
-	VPBLENDMD Z7, Z12, K1, Z4
-	VPSLLQ    $0x20, Z9, Z7
-	MOVL      $0x0000aaaa, BX
-	KMOVW     BX, K1
-	VPBLENDMD Z7, Z13, K1, Z5
-	VPSLLQ    $0x20, Z10, Z7
-	MOVL      $0x0000aaaa, BX
-	KMOVW     BX, K1
-	VPBLENDMD Z7, Z14, K1, Z6
-	VPSRLD    $0x08, Z3, Z7
-	VCVTDQ2PS Z7, Z7
-	VMULPS    lanes_33800000<>+0(SB), Z7, Z7
-	VPSRLD    $0x08, Z4, Z8
-	VCVTDQ2PS Z8, Z8
-	VMULPS    lanes_33800000<>+0(SB), Z8, Z8
-	VPSRLD    $0x08, Z5, Z9
-	VCVTDQ2PS Z9, Z9
-	VMULPS    lanes_33800000<>+0(SB), Z9, Z9
-	VPSRLD    $0x08, Z6, Z10
-	VCVTDQ2PS Z10, Z10
-	VMULPS    lanes_33800000<>+0(SB), Z10, Z10
-	VUNPCKLPS Z9, Z7, Z11
-	VUNPCKHPS Z9, Z7, Z7
-	VUNPCKLPS Z10, Z8, Z9
-	VUNPCKHPS Z10, Z8, Z8
-	VMULPS    (CX), Z1, Z10
-	VCMPPS    $0x0d, Z0, Z11, K1
-	VMOVUPS.Z Z10, K1, Z10
-	VMOVUPS   Z10, (AX)
-	VMULPS    64(CX), Z1, Z10
-	VCMPPS    $0x0d, Z0, Z7, K1
-	VMOVUPS.Z Z10, K1, Z7
-	VMOVUPS   Z7, 64(AX)
-	VMULPS    128(CX), Z1, Z7
-	VCMPPS    $0x0d, Z0, Z9, K1
-	VMOVUPS.Z Z7, K1, Z7
-	VMOVUPS   Z7, 128(AX)
-	VMULPS    192(CX), Z1, Z7
-	VCMPPS    $0x0d, Z0, Z8, K1
-	VMOVUPS.Z Z7, K1, Z7
-	VMOVUPS   Z7, 192(AX)
-	ADDQ      $0x00000100, AX
-	ADDQ      $0x00000100, CX
-	SUBQ      $0x00000040, DX
-	JMP       loop13
+	CMPQ          DX, $0x00000040
+	JL            done14
+	VMOVUPS       Z2, Z7
+	VPADDQ        drawnAVX512<>+0(SB), Z2, Z2
+	VMOVUPS       Z2, Z8
+	VPADDQ        drawnAVX512<>+0(SB), Z2, Z2
+	VPSRLQ        $0x20, Z7, Z9
+	VPSRLQ        $0x20, Z8, Z10
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z7, Z7
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z8, Z8
+	VBROADCASTSS  lanes_00000000<>+0(SB), Z11
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z11, Z11
+	VBROADCASTSS  lanes_00000000<>+0(SB), Z12
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z12, Z12
+	VPXORD        (SP), Z9, Z9
+	VPXORD        (SP), Z10, Z10
+	VPSRLQ        $0x20, Z11, Z13
+	VPXORD        Z9, Z13, Z9
+	VPSRLQ        $0x20, Z12, Z13
+	VPXORD        Z10, Z13, Z10
+	VMOVUPS       64(SP), Z13
+	VMOVUPS       64(SP), Z14
+	VPSRLQ        $0x20, Z7, Z15
+	VPXORD        Z13, Z15, Z13
+	VPSRLQ        $0x20, Z8, Z15
+	VPXORD        Z14, Z15, Z14
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z9, Z9
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z10, Z10
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z13, Z13
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z14, Z14
+	VPXORD        128(SP), Z11, Z11
+	VPXORD        128(SP), Z12, Z12
+	VPSRLQ        $0x20, Z13, Z15
+	VPXORD        Z11, Z15, Z11
+	VPSRLQ        $0x20, Z14, Z15
+	VPXORD        Z12, Z15, Z12
+	VPXORD        192(SP), Z7, Z7
+	VPXORD        192(SP), Z8, Z8
+	VPSRLQ        $0x20, Z9, Z15
+	VPXORD        Z7, Z15, Z7
+	VPSRLQ        $0x20, Z10, Z15
+	VPXORD        Z8, Z15, Z8
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z11, Z11
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z12, Z12
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z7, Z7
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z8, Z8
+	VPXORD        256(SP), Z13, Z13
+	VPXORD        256(SP), Z14, Z14
+	VPSRLQ        $0x20, Z7, Z15
+	VPXORD        Z13, Z15, Z13
+	VPSRLQ        $0x20, Z8, Z15
+	VPXORD        Z14, Z15, Z14
+	VPXORD        320(SP), Z9, Z9
+	VPXORD        320(SP), Z10, Z10
+	VPSRLQ        $0x20, Z11, Z15
+	VPXORD        Z9, Z15, Z9
+	VPSRLQ        $0x20, Z12, Z15
+	VPXORD        Z10, Z15, Z10
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z13, Z13
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z14, Z14
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z9, Z9
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z10, Z10
+	VPXORD        384(SP), Z7, Z7
+	VPXORD        384(SP), Z8, Z8
+	VPSRLQ        $0x20, Z9, Z15
+	VPXORD        Z7, Z15, Z7
+	VPSRLQ        $0x20, Z10, Z15
+	VPXORD        Z8, Z15, Z8
+	VPXORD        448(SP), Z11, Z11
+	VPXORD        448(SP), Z12, Z12
+	VPSRLQ        $0x20, Z13, Z15
+	VPXORD        Z11, Z15, Z11
+	VPSRLQ        $0x20, Z14, Z15
+	VPXORD        Z12, Z15, Z12
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z7, Z7
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z8, Z8
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z11, Z11
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z12, Z12
+	VPXORD        512(SP), Z9, Z9
+	VPXORD        512(SP), Z10, Z10
+	VPSRLQ        $0x20, Z11, Z15
+	VPXORD        Z9, Z15, Z9
+	VPSRLQ        $0x20, Z12, Z15
+	VPXORD        Z10, Z15, Z10
+	VPXORD        576(SP), Z13, Z13
+	VPXORD        576(SP), Z14, Z14
+	VPSRLQ        $0x20, Z7, Z15
+	VPXORD        Z13, Z15, Z13
+	VPSRLQ        $0x20, Z8, Z15
+	VPXORD        Z14, Z15, Z14
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z9, Z9
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z10, Z10
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z13, Z13
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z14, Z14
+	VPXORD        640(SP), Z11, Z11
+	VPXORD        640(SP), Z12, Z12
+	VPSRLQ        $0x20, Z13, Z15
+	VPXORD        Z11, Z15, Z11
+	VPSRLQ        $0x20, Z14, Z15
+	VPXORD        Z12, Z15, Z12
+	VPXORD        704(SP), Z7, Z7
+	VPXORD        704(SP), Z8, Z8
+	VPSRLQ        $0x20, Z9, Z15
+	VPXORD        Z7, Z15, Z7
+	VPSRLQ        $0x20, Z10, Z15
+	VPXORD        Z8, Z15, Z8
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z11, Z11
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z12, Z12
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z7, Z7
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z8, Z8
+	VPXORD        768(SP), Z13, Z13
+	VPXORD        768(SP), Z14, Z14
+	VPSRLQ        $0x20, Z7, Z15
+	VPXORD        Z13, Z15, Z13
+	VPSRLQ        $0x20, Z8, Z15
+	VPXORD        Z14, Z15, Z14
+	VPXORD        832(SP), Z9, Z9
+	VPXORD        832(SP), Z10, Z10
+	VPSRLQ        $0x20, Z11, Z15
+	VPXORD        Z9, Z15, Z9
+	VPSRLQ        $0x20, Z12, Z15
+	VPXORD        Z10, Z15, Z10
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z13, Z13
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z14, Z14
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z9, Z9
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z10, Z10
+	VPXORD        896(SP), Z7, Z7
+	VPXORD        896(SP), Z8, Z8
+	VPSRLQ        $0x20, Z9, Z15
+	VPXORD        Z7, Z15, Z7
+	VPSRLQ        $0x20, Z10, Z15
+	VPXORD        Z8, Z15, Z8
+	VPXORD        960(SP), Z11, Z11
+	VPXORD        960(SP), Z12, Z12
+	VPSRLQ        $0x20, Z13, Z15
+	VPXORD        Z11, Z15, Z11
+	VPSRLQ        $0x20, Z14, Z15
+	VPXORD        Z12, Z15, Z12
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z7, Z7
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z8, Z8
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z11, Z11
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z12, Z12
+	VPXORD        1024(SP), Z9, Z9
+	VPXORD        1024(SP), Z10, Z10
+	VPSRLQ        $0x20, Z11, Z15
+	VPXORD        Z9, Z15, Z9
+	VPSRLQ        $0x20, Z12, Z15
+	VPXORD        Z10, Z15, Z10
+	VPXORD        1088(SP), Z13, Z13
+	VPXORD        1088(SP), Z14, Z14
+	VPSRLQ        $0x20, Z7, Z15
+	VPXORD        Z13, Z15, Z13
+	VPSRLQ        $0x20, Z8, Z15
+	VPXORD        Z14, Z15, Z14
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z9, Z9
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z10, Z10
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z13, Z13
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z14, Z14
+	VPXORD        1152(SP), Z11, Z11
+	VPXORD        1152(SP), Z12, Z12
+	VPSRLQ        $0x20, Z13, Z15
+	VPXORD        Z11, Z15, Z11
+	VPSRLQ        $0x20, Z14, Z15
+	VPXORD        Z12, Z15, Z12
+	VPXORD        1216(SP), Z7, Z7
+	VPXORD        1216(SP), Z8, Z8
+	VPSRLQ        $0x20, Z9, Z15
+	VPXORD        Z7, Z15, Z7
+	VPSRLQ        $0x20, Z10, Z15
+	VPXORD        Z8, Z15, Z8
+	VPSLLQ        $0x20, Z7, Z7
+	MOVL          $0x0000aaaa, BX
+	KMOVW         BX, K1
+	VPBLENDMD     Z7, Z11, K1, Z3
+	VPSLLQ        $0x20, Z8, Z7
+	MOVL          $0x0000aaaa, BX
+	KMOVW         BX, K1
+	VPBLENDMD     Z7, Z12, K1, Z4
+	VPSLLQ        $0x20, Z9, Z7
+	MOVL          $0x0000aaaa, BX
+	KMOVW         BX, K1
+	VPBLENDMD     Z7, Z13, K1, Z5
+	VPSLLQ        $0x20, Z10, Z7
+	MOVL          $0x0000aaaa, BX
+	KMOVW         BX, K1
+	VPBLENDMD     Z7, Z14, K1, Z6
+	VPSRLD        $0x08, Z3, Z7
+	VCVTDQ2PS     Z7, Z7
+	VMULPS.BCST   lanes_33800000<>+0(SB), Z7, Z7
+	VPSRLD        $0x08, Z4, Z8
+	VCVTDQ2PS     Z8, Z8
+	VMULPS.BCST   lanes_33800000<>+0(SB), Z8, Z8
+	VPSRLD        $0x08, Z5, Z9
+	VCVTDQ2PS     Z9, Z9
+	VMULPS.BCST   lanes_33800000<>+0(SB), Z9, Z9
+	VPSRLD        $0x08, Z6, Z10
+	VCVTDQ2PS     Z10, Z10
+	VMULPS.BCST   lanes_33800000<>+0(SB), Z10, Z10
+	VUNPCKLPS     Z9, Z7, Z11
+	VUNPCKHPS     Z9, Z7, Z7
+	VUNPCKLPS     Z10, Z8, Z9
+	VUNPCKHPS     Z10, Z8, Z8
+	VMULPS        (CX), Z1, Z10
+	VCMPPS        $0x0d, Z0, Z11, K1
+	VMOVUPS.Z     Z10, K1, Z10
+	VMOVUPS       Z10, (AX)
+	VMULPS        64(CX), Z1, Z10
+	VCMPPS        $0x0d, Z0, Z7, K1
+	VMOVUPS.Z     Z10, K1, Z7
+	VMOVUPS       Z7, 64(AX)
+	VMULPS        128(CX), Z1, Z7
+	VCMPPS        $0x0d, Z0, Z9, K1
+	VMOVUPS.Z     Z7, K1, Z7
+	VMOVUPS       Z7, 128(AX)
+	VMULPS        192(CX), Z1, Z7
+	VCMPPS        $0x0d, Z0, Z8, K1
+	VMOVUPS.Z     Z7, K1, Z7
+	VMOVUPS       Z7, 192(AX)
+	ADDQ          $0x00000100, AX
+	ADDQ          $0x00000100, CX
+	SUBQ          $0x00000040, DX
+	JMP           loop13
 
 done14:
 	VZEROUPPER
@@ -2994,349 +2722,349 @@ TEXT ·normalAVX512(SB), $1280-40
 	VPADDQ       countersAVX512<>+0(SB), Z0, Z0
 
 loop15:
-	CMPQ      CX, $0x00000040
-	JL        done16
-	VMOVUPS   Z0, Z9
-	VPADDQ    drawnAVX512<>+0(SB), Z0, Z0
-	VMOVUPS   Z0, Z10
-	VPADDQ    drawnAVX512<>+0(SB), Z0, Z0
-	VPSRLQ    $0x20, Z9, Z11
-	VPSRLQ    $0x20, Z10, Z12
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z9, Z9
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z10, Z10
-	VMOVUPS   lanes_00000004<>+0(SB), Z13
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z13, Z13
-	VMOVUPS   lanes_00000004<>+0(SB), Z14
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z14, Z14
-	VPXORD    (SP), Z11, Z11
-	VPXORD    (SP), Z12, Z12
-	VPSRLQ    $0x20, Z13, Z15
-	VPXORD    Z11, Z15, Z11
-	VPSRLQ    $0x20, Z14, Z15
-	VPXORD    Z12, Z15, Z12
-	VMOVUPS   64(SP), Z15
-	VMOVUPS   64(SP), Z16
-	VPSRLQ    $0x20, Z9, Z17
-	VPXORD    Z15, Z17, Z15
-	VPSRLQ    $0x20, Z10, Z17
-	VPXORD    Z16, Z17, Z16
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z11, Z11
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z12, Z12
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z15, Z15
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z16, Z16
-	VPXORD    128(SP), Z13, Z13
-	VPXORD    128(SP), Z14, Z14
-	VPSRLQ    $0x20, Z15, Z17
-	VPXORD    Z13, Z17, Z13
-	VPSRLQ    $0x20, Z16, Z17
-	VPXORD    Z14, Z17, Z14
-	VPXORD    192(SP), Z9, Z9
-	VPXORD    192(SP), Z10, Z10
-	VPSRLQ    $0x20, Z11, Z17
-	VPXORD    Z9, Z17, Z9
-	VPSRLQ    $0x20, Z12, Z17
-	VPXORD    Z10, Z17, Z10
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z13, Z13
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z14, Z14
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z9, Z9
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z10, Z10
-	VPXORD    256(SP), Z15, Z15
-	VPXORD    256(SP), Z16, Z16
-	VPSRLQ    $0x20, Z9, Z17
-	VPXORD    Z15, Z17, Z15
-	VPSRLQ    $0x20, Z10, Z17
-	VPXORD    Z16, Z17, Z16
-	VPXORD    320(SP), Z11, Z11
-	VPXORD    320(SP), Z12, Z12
-	VPSRLQ    $0x20, Z13, Z17
-	VPXORD    Z11, Z17, Z11
-	VPSRLQ    $0x20, Z14, Z17
-	VPXORD    Z12, Z17, Z12
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z15, Z15
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z16, Z16
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z11, Z11
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z12, Z12
-	VPXORD    384(SP), Z9, Z9
-	VPXORD    384(SP), Z10, Z10
-	VPSRLQ    $0x20, Z11, Z17
-	VPXORD    Z9, Z17, Z9
-	VPSRLQ    $0x20, Z12, Z17
-	VPXORD    Z10, Z17, Z10
-	VPXORD    448(SP), Z13, Z13
-	VPXORD    448(SP), Z14, Z14
-	VPSRLQ    $0x20, Z15, Z17
-	VPXORD    Z13, Z17, Z13
-	VPSRLQ    $0x20, Z16, Z17
-	VPXORD    Z14, Z17, Z14
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z9, Z9
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z10, Z10
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z13, Z13
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z14, Z14
-	VPXORD    512(SP), Z11, Z11
-	VPXORD    512(SP), Z12, Z12
-	VPSRLQ    $0x20, Z13, Z17
-	VPXORD    Z11, Z17, Z11
-	VPSRLQ    $0x20, Z14, Z17
-	VPXORD    Z12, Z17, Z12
-	VPXORD    576(SP), Z15, Z15
-	VPXORD    576(SP), Z16, Z16
-	VPSRLQ    $0x20, Z9, Z17
-	VPXORD    Z15, Z17, Z15
-	VPSRLQ    $0x20, Z10, Z17
-	VPXORD    Z16, Z17, Z16
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z11, Z11
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z12, Z12
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z15, Z15
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z16, Z16
-	VPXORD    640(SP), Z13, Z13
-	VPXORD    640(SP), Z14, Z14
-	VPSRLQ    $0x20, Z15, Z17
-	VPXORD    Z13, Z17, Z13
-	VPSRLQ    $0x20, Z16, Z17
-	VPXORD    Z14, Z17, Z14
-	VPXORD    704(SP), Z9, Z9
-	VPXORD    704(SP), Z10, Z10
-	VPSRLQ    $0x20, Z11, Z17
-	VPXORD    Z9, Z17, Z9
-	VPSRLQ    $0x20, Z12, Z17
-	VPXORD    Z10, Z17, Z10
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z13, Z13
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z14, Z14
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z9, Z9
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z10, Z10
-	VPXORD    768(SP), Z15, Z15
-	VPXORD    768(SP), Z16, Z16
-	VPSRLQ    $0x20, Z9, Z17
-	VPXORD    Z15, Z17, Z15
-	VPSRLQ    $0x20, Z10, Z17
-	VPXORD    Z16, Z17, Z16
-	VPXORD    832(SP), Z11, Z11
-	VPXORD    832(SP), Z12, Z12
-	VPSRLQ    $0x20, Z13, Z17
-	VPXORD    Z11, Z17, Z11
-	VPSRLQ    $0x20, Z14, Z17
-	VPXORD    Z12, Z17, Z12
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z15, Z15
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z16, Z16
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z11, Z11
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z12, Z12
-	VPXORD    896(SP), Z9, Z9
-	VPXORD    896(SP), Z10, Z10
-	VPSRLQ    $0x20, Z11, Z17
-	VPXORD    Z9, Z17, Z9
-	VPSRLQ    $0x20, Z12, Z17
-	VPXORD    Z10, Z17, Z10
-	VPXORD    960(SP), Z13, Z13
-	VPXORD    960(SP), Z14, Z14
-	VPSRLQ    $0x20, Z15, Z17
-	VPXORD    Z13, Z17, Z13
-	VPSRLQ    $0x20, Z16, Z17
-	VPXORD    Z14, Z17, Z14
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z9, Z9
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z10, Z10
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z13, Z13
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z14, Z14
-	VPXORD    1024(SP), Z11, Z11
-	VPXORD    1024(SP), Z12, Z12
-	VPSRLQ    $0x20, Z13, Z17
-	VPXORD    Z11, Z17, Z11
-	VPSRLQ    $0x20, Z14, Z17
-	VPXORD    Z12, Z17, Z12
-	VPXORD    1088(SP), Z15, Z15
-	VPXORD    1088(SP), Z16, Z16
-	VPSRLQ    $0x20, Z9, Z17
-	VPXORD    Z15, Z17, Z15
-	VPSRLQ    $0x20, Z10, Z17
-	VPXORD    Z16, Z17, Z16
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z11, Z11
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z12, Z12
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z15, Z15
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z16, Z16
-	VPXORD    1152(SP), Z13, Z13
-	VPXORD    1152(SP), Z14, Z14
-	VPSRLQ    $0x20, Z15, Z17
-	VPXORD    Z13, Z17, Z13
-	VPSRLQ    $0x20, Z16, Z17
-	VPXORD    Z14, Z17, Z14
-	VPXORD    1216(SP), Z9, Z9
-	VPXORD    1216(SP), Z10, Z10
-	VPSRLQ    $0x20, Z11, Z17
-	VPXORD    Z9, Z17, Z9
-	VPSRLQ    $0x20, Z12, Z17
-	VPXORD    Z10, Z17, Z10
-	VPSLLQ    $0x20, Z9, Z9
-	MOVL      $0x0000aaaa, DX
-	KMOVW     DX, K1
-	VPBLENDMD Z9, Z13, K1, Z1
-	VPSLLQ    $0x20, Z10, Z9
-	MOVL      $0x0000aaaa, DX
-	KMOVW     DX, K1
-	VPBLENDMD Z9, Z14, K1, Z2
-	VPSLLQ    $0x20, Z11, Z9
-	MOVL      $0x0000aaaa, DX
-	KMOVW     DX, K1
-	VPBLENDMD Z9, Z15, K1, Z3
-	VPSLLQ    $0x20, Z12, Z9
-	MOVL      $0x0000aaaa, DX
-	KMOVW     DX, K1
-	VPBLENDMD Z9, Z16, K1, Z4
-	VPSRLD    $0x08, Z1, Z9
-	VPADDD    lanes_00000001<>+0(SB), Z9, Z9
-	VCVTDQ2PS Z9, Z9
-	VMULPS    lanes_33800000<>+0(SB), Z9, Z9
-	VPSRLD    $0x08, Z2, Z10
-	VPADDD    lanes_00000001<>+0(SB), Z10, Z10
-	VCVTDQ2PS Z10, Z10
-	VMULPS    lanes_33800000<>+0(SB), Z10, Z10
-	VPSUBD    lanes_3f3504f3<>+0(SB), Z9, Z9
-	VPSUBD    lanes_3f3504f3<>+0(SB), Z10, Z10
-	VPANDD    lanes_007fffff<>+0(SB), Z9, Z11
-	VPADDD    lanes_3f3504f3<>+0(SB), Z11, Z11
-	VSUBPS    lanes_3f800000<>+0(SB), Z11, Z11
-	VPANDD    lanes_007fffff<>+0(SB), Z10, Z12
-	VPADDD    lanes_3f3504f3<>+0(SB), Z12, Z12
-	VSUBPS    lanes_3f800000<>+0(SB), Z12, Z12
-	VMULPS    lanes_3d9021bb<>+0(SB), Z11, Z13
-	VMULPS    lanes_3d9021bb<>+0(SB), Z12, Z14
-	VADDPS    lanes_bdebd1b8<>+0(SB), Z13, Z13
-	VADDPS    lanes_bdebd1b8<>+0(SB), Z14, Z14
-	VMULPS    Z11, Z13, Z13
-	VMULPS    Z12, Z14, Z14
-	VADDPS    lanes_3def251a<>+0(SB), Z13, Z13
-	VADDPS    lanes_3def251a<>+0(SB), Z14, Z14
-	VMULPS    Z11, Z13, Z13
-	VMULPS    Z12, Z14, Z14
-	VADDPS    lanes_bdfe5d4f<>+0(SB), Z13, Z13
-	VADDPS    lanes_bdfe5d4f<>+0(SB), Z14, Z14
-	VMULPS    Z11, Z13, Z13
-	VMULPS    Z12, Z14, Z14
-	VADDPS    lanes_3e11e9bf<>+0(SB), Z13, Z13
-	VADDPS    lanes_3e11e9bf<>+0(SB), Z14, Z14
-	VMULPS    Z11, Z13, Z13
-	VMULPS    Z12, Z14, Z14
-	VADDPS    lanes_be2aae50<>+0(SB), Z13, Z13
-	VADDPS    lanes_be2aae50<>+0(SB), Z14, Z14
-	VMULPS    Z11, Z13, Z13
-	VMULPS    Z12, Z14, Z14
-	VADDPS    lanes_3e4cceac<>+0(SB), Z13, Z13
-	VADDPS    lanes_3e4cceac<>+0(SB), Z14, Z14
-	VMULPS    Z11, Z13, Z13
-	VMULPS    Z12, Z14, Z14
-	VADDPS    lanes_be7ffffc<>+0(SB), Z13, Z13
-	VADDPS    lanes_be7ffffc<>+0(SB), Z14, Z14
-	VMULPS    Z11, Z13, Z13
-	VMULPS    Z12, Z14, Z14
-	VADDPS    lanes_3eaaaaaa<>+0(SB), Z13, Z13
-	VADDPS    lanes_3eaaaaaa<>+0(SB), Z14, Z14
-	VPSRAD    $0x17, Z9, Z9
-	VCVTDQ2PS Z9, Z9
-	VMULPS    Z11, Z11, Z15
-	VMULPS    Z11, Z13, Z13
-	VMULPS    Z15, Z13, Z13
-	VMULPS    lanes_b95e8083<>+0(SB), Z9, Z16
-	VADDPS    Z16, Z13, Z13
-	VMULPS    lanes_3f000000<>+0(SB), Z15, Z15
-	VSUBPS    Z15, Z13, Z13
-	VADDPS    Z11, Z13, Z11
-	VMULPS    lanes_3f318000<>+0(SB), Z9, Z9
-	VADDPS    Z9, Z11, Z9
-	VMULPS    lanes_c0000000<>+0(SB), Z9, Z9
-	VSQRTPS   Z9, Z9
-	VPSRAD    $0x17, Z10, Z10
-	VCVTDQ2PS Z10, Z10
-	VMULPS    Z12, Z12, Z11
-	VMULPS    Z12, Z14, Z13
-	VMULPS    Z11, Z13, Z13
-	VMULPS    lanes_b95e8083<>+0(SB), Z10, Z14
-	VADDPS    Z14, Z13, Z13
-	VMULPS    lanes_3f000000<>+0(SB), Z11, Z11
-	VSUBPS    Z11, Z13, Z11
-	VADDPS    Z12, Z11, Z11
-	VMULPS    lanes_3f318000<>+0(SB), Z10, Z10
-	VADDPS    Z10, Z11, Z10
-	VMULPS    lanes_c0000000<>+0(SB), Z10, Z10
-	VSQRTPS   Z10, Z10
-	VPSRLD    $0x08, Z3, Z11
-	VPADDD    lanes_00200000<>+0(SB), Z11, Z11
-	VPSRLD    $0x08, Z4, Z12
-	VPADDD    lanes_00200000<>+0(SB), Z12, Z12
-	VPANDD    lanes_003fffff<>+0(SB), Z11, Z13
-	VPSUBD    lanes_00200000<>+0(SB), Z13, Z13
-	VCVTDQ2PS Z13, Z13
-	VMULPS    lanes_33800000<>+0(SB), Z13, Z13
-	VPANDD    lanes_003fffff<>+0(SB), Z12, Z14
-	VPSUBD    lanes_00200000<>+0(SB), Z14, Z14
-	VCVTDQ2PS Z14, Z14
-	VMULPS    lanes_33800000<>+0(SB), Z14, Z14
-	VMULPS    Z13, Z13, Z15
-	VMULPS    Z14, Z14, Z16
-	VMULPS    lanes_c296cdbe<>+0(SB), Z15, Z17
-	VMULPS    lanes_c296cdbe<>+0(SB), Z16, Z18
-	VADDPS    lanes_42a32f62<>+0(SB), Z17, Z17
-	VADDPS    lanes_42a32f62<>+0(SB), Z18, Z18
-	VMULPS    Z15, Z17, Z17
-	VMULPS    Z16, Z18, Z18
-	VADDPS    lanes_c2255ddd<>+0(SB), Z17, Z17
-	VADDPS    lanes_c2255ddd<>+0(SB), Z18, Z18
-	VMULPS    Z15, Z17, Z17
-	VMULPS    Z16, Z18, Z18
-	VADDPS    lanes_40c90fdb<>+0(SB), Z17, Z17
-	VADDPS    lanes_40c90fdb<>+0(SB), Z18, Z18
-	VMULPS    lanes_426ce193<>+0(SB), Z15, Z19
-	VMULPS    lanes_426ce193<>+0(SB), Z16, Z20
-	VADDPS    lanes_c2aae2bd<>+0(SB), Z19, Z19
-	VADDPS    lanes_c2aae2bd<>+0(SB), Z20, Z20
-	VMULPS    Z15, Z19, Z19
-	VMULPS    Z16, Z20, Z20
-	VADDPS    lanes_4281e0ee<>+0(SB), Z19, Z19
-	VADDPS    lanes_4281e0ee<>+0(SB), Z20, Z20
-	VMULPS    Z15, Z19, Z19
-	VMULPS    Z16, Z20, Z20
-	VADDPS    lanes_c19de9e6<>+0(SB), Z19, Z19
-	VADDPS    lanes_c19de9e6<>+0(SB), Z20, Z20
-	VMULPS    Z15, Z19, Z15
-	VMULPS    Z16, Z20, Z16
-	VADDPS    lanes_3f800000<>+0(SB), Z15, Z15
-	VADDPS    lanes_3f800000<>+0(SB), Z16, Z16
-	VPSRLD    $0x16, Z11, Z11
-	VPTESTMD  lanes_00000001<>+0(SB), Z11, K1
-	VMULPS    Z13, Z17, Z13
-	VBLENDMPS Z13, Z15, K1, Z5
-	VBLENDMPS Z15, Z13, K1, Z6
-	VPADDD    lanes_00000001<>+0(SB), Z11, Z13
-	VPSLLD    $0x1e, Z13, Z13
-	VPANDD    lanes_80000000<>+0(SB), Z13, Z13
-	VPXORD    Z13, Z5, Z13
-	VPSLLD    $0x1e, Z11, Z11
-	VPANDD    lanes_80000000<>+0(SB), Z11, Z11
-	VPXORD    Z11, Z6, Z11
-	VMULPS    Z9, Z13, Z13
-	VMULPS    Z9, Z11, Z9
-	VPSRLD    $0x16, Z12, Z11
-	VPTESTMD  lanes_00000001<>+0(SB), Z11, K1
-	VMULPS    Z14, Z18, Z12
-	VBLENDMPS Z12, Z16, K1, Z7
-	VBLENDMPS Z16, Z12, K1, Z8
-	VPADDD    lanes_00000001<>+0(SB), Z11, Z12
-	VPSLLD    $0x1e, Z12, Z12
-	VPANDD    lanes_80000000<>+0(SB), Z12, Z12
-	VPXORD    Z12, Z7, Z12
-	VPSLLD    $0x1e, Z11, Z11
-	VPANDD    lanes_80000000<>+0(SB), Z11, Z11
-	VPXORD    Z11, Z8, Z11
-	VMULPS    Z10, Z12, Z12
-	VMULPS    Z10, Z11, Z10
-	VUNPCKLPS Z9, Z13, Z11
-	VUNPCKHPS Z9, Z13, Z9
-	VUNPCKLPS Z10, Z12, Z13
-	VUNPCKHPS Z10, Z12, Z10
-	VMOVUPS   Z11, (AX)
-	VMOVUPS   Z9, 64(AX)
-	VMOVUPS   Z13, 128(AX)
-	VMOVUPS   Z10, 192(AX)
-	ADDQ      $0x00000100, AX
-	SUBQ      $0x00000040, CX
-	JMP       loop15
+	CMPQ          CX, $0x00000040
+	JL            done16
+	VMOVUPS       Z0, Z9
+	VPADDQ        drawnAVX512<>+0(SB), Z0, Z0
+	VMOVUPS       Z0, Z10
+	VPADDQ        drawnAVX512<>+0(SB), Z0, Z0
+	VPSRLQ        $0x20, Z9, Z11
+	VPSRLQ        $0x20, Z10, Z12
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z9, Z9
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z10, Z10
+	VBROADCASTSS  lanes_00000004<>+0(SB), Z13
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z13, Z13
+	VBROADCASTSS  lanes_00000004<>+0(SB), Z14
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z14, Z14
+	VPXORD        (SP), Z11, Z11
+	VPXORD        (SP), Z12, Z12
+	VPSRLQ        $0x20, Z13, Z15
+	VPXORD        Z11, Z15, Z11
+	VPSRLQ        $0x20, Z14, Z15
+	VPXORD        Z12, Z15, Z12
+	VMOVUPS       64(SP), Z15
+	VMOVUPS       64(SP), Z16
+	VPSRLQ        $0x20, Z9, Z17
+	VPXORD        Z15, Z17, Z15
+	VPSRLQ        $0x20, Z10, Z17
+	VPXORD        Z16, Z17, Z16
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z11, Z11
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z12, Z12
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z15, Z15
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z16, Z16
+	VPXORD        128(SP), Z13, Z13
+	VPXORD        128(SP), Z14, Z14
+	VPSRLQ        $0x20, Z15, Z17
+	VPXORD        Z13, Z17, Z13
+	VPSRLQ        $0x20, Z16, Z17
+	VPXORD        Z14, Z17, Z14
+	VPXORD        192(SP), Z9, Z9
+	VPXORD        192(SP), Z10, Z10
+	VPSRLQ        $0x20, Z11, Z17
+	VPXORD        Z9, Z17, Z9
+	VPSRLQ        $0x20, Z12, Z17
+	VPXORD        Z10, Z17, Z10
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z13, Z13
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z14, Z14
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z9, Z9
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z10, Z10
+	VPXORD        256(SP), Z15, Z15
+	VPXORD        256(SP), Z16, Z16
+	VPSRLQ        $0x20, Z9, Z17
+	VPXORD        Z15, Z17, Z15
+	VPSRLQ        $0x20, Z10, Z17
+	VPXORD        Z16, Z17, Z16
+	VPXORD        320(SP), Z11, Z11
+	VPXORD        320(SP), Z12, Z12
+	VPSRLQ        $0x20, Z13, Z17
+	VPXORD        Z11, Z17, Z11
+	VPSRLQ        $0x20, Z14, Z17
+	VPXORD        Z12, Z17, Z12
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z15, Z15
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z16, Z16
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z11, Z11
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z12, Z12
+	VPXORD        384(SP), Z9, Z9
+	VPXORD        384(SP), Z10, Z10
+	VPSRLQ        $0x20, Z11, Z17
+	VPXORD        Z9, Z17, Z9
+	VPSRLQ        $0x20, Z12, Z17
+	VPXORD        Z10, Z17, Z10
+	VPXORD        448(SP), Z13, Z13
+	VPXORD        448(SP), Z14, Z14
+	VPSRLQ        $0x20, Z15, Z17
+	VPXORD        Z13, Z17, Z13
+	VPSRLQ        $0x20, Z16, Z17
+	VPXORD        Z14, Z17, Z14
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z9, Z9
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z10, Z10
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z13, Z13
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z14, Z14
+	VPXORD        512(SP), Z11, Z11
+	VPXORD        512(SP), Z12, Z12
+	VPSRLQ        $0x20, Z13, Z17
+	VPXORD        Z11, Z17, Z11
+	VPSRLQ        $0x20, Z14, Z17
+	VPXORD        Z12, Z17, Z12
+	VPXORD        576(SP), Z15, Z15
+	VPXORD        576(SP), Z16, Z16
+	VPSRLQ        $0x20, Z9, Z17
+	VPXORD        Z15, Z17, Z15
+	VPSRLQ        $0x20, Z10, Z17
+	VPXORD        Z16, Z17, Z16
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z11, Z11
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z12, Z12
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z15, Z15
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z16, Z16
+	VPXORD        640(SP), Z13, Z13
+	VPXORD        640(SP), Z14, Z14
+	VPSRLQ        $0x20, Z15, Z17
+	VPXORD        Z13, Z17, Z13
+	VPSRLQ        $0x20, Z16, Z17
+	VPXORD        Z14, Z17, Z14
+	VPXORD        704(SP), Z9, Z9
+	VPXORD        704(SP), Z10, Z10
+	VPSRLQ        $0x20, Z11, Z17
+	VPXORD        Z9, Z17, Z9
+	VPSRLQ        $0x20, Z12, Z17
+	VPXORD        Z10, Z17, Z10
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z13, Z13
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z14, Z14
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z9, Z9
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z10, Z10
+	VPXORD        768(SP), Z15, Z15
+	VPXORD        768(SP), Z16, Z16
+	VPSRLQ        $0x20, Z9, Z17
+	VPXORD        Z15, Z17, Z15
+	VPSRLQ        $0x20, Z10, Z17
+	VPXORD        Z16, Z17, Z16
+	VPXORD        832(SP), Z11, Z11
+	VPXORD        832(SP), Z12, Z12
+	VPSRLQ        $0x20, Z13, Z17
+	VPXORD        Z11, Z17, Z11
+	VPSRLQ        $0x20, Z14, Z17
+	VPXORD        Z12, Z17, Z12
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z15, Z15
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z16, Z16
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z11, Z11
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z12, Z12
+	VPXORD        896(SP), Z9, Z9
+	VPXORD        896(SP), Z10, Z10
+	VPSRLQ        $0x20, Z11, Z17
+	VPXORD        Z9, Z17, Z9
+	VPSRLQ        $0x20, Z12, Z17
+	VPXORD        Z10, Z17, Z10
+	VPXORD        960(SP), Z13, Z13
+	VPXORD        960(SP), Z14, Z14
+	VPSRLQ        $0x20, Z15, Z17
+	VPXORD        Z13, Z17, Z13
+	VPSRLQ        $0x20, Z16, Z17
+	VPXORD        Z14, Z17, Z14
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z9, Z9
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z10, Z10
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z13, Z13
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z14, Z14
+	VPXORD        1024(SP), Z11, Z11
+	VPXORD        1024(SP), Z12, Z12
+	VPSRLQ        $0x20, Z13, Z17
+	VPXORD        Z11, Z17, Z11
+	VPSRLQ        $0x20, Z14, Z17
+	VPXORD        Z12, Z17, Z12
+	VPXORD        1088(SP), Z15, Z15
+	VPXORD        1088(SP), Z16, Z16
+	VPSRLQ        $0x20, Z9, Z17
+	VPXORD        Z15, Z17, Z15
+	VPSRLQ        $0x20, Z10, Z17
+	VPXORD        Z16, Z17, Z16
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z11, Z11
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z12, Z12
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z15, Z15
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z16, Z16
+	VPXORD        1152(SP), Z13, Z13
+	VPXORD        1152(SP), Z14, Z14
+	VPSRLQ        $0x20, Z15, Z17
+	VPXORD        Z13, Z17, Z13
+	VPSRLQ        $0x20, Z16, Z17
+	VPXORD        Z14, Z17, Z14
+	VPXORD        1216(SP), Z9, Z9
+	VPXORD        1216(SP), Z10, Z10
+	VPSRLQ        $0x20, Z11, Z17
+	VPXORD        Z9, Z17, Z9
+	VPSRLQ        $0x20, Z12, Z17
+	VPXORD        Z10, Z17, Z10
+	VPSLLQ        $0x20, Z9, Z9
+	MOVL          $0x0000aaaa, DX
+	KMOVW         DX, K1
+	VPBLENDMD     Z9, Z13, K1, Z1
+	VPSLLQ        $0x20, Z10, Z9
+	MOVL          $0x0000aaaa, DX
+	KMOVW         DX, K1
+	VPBLENDMD     Z9, Z14, K1, Z2
+	VPSLLQ        $0x20, Z11, Z9
+	MOVL          $0x0000aaaa, DX
+	KMOVW         DX, K1
+	VPBLENDMD     Z9, Z15, K1, Z3
+	VPSLLQ        $0x20, Z12, Z9
+	MOVL          $0x0000aaaa, DX
+	KMOVW         DX, K1
+	VPBLENDMD     Z9, Z16, K1, Z4
+	VPSRLD        $0x08, Z1, Z9
+	VPADDD.BCST   lanes_00000001<>+0(SB), Z9, Z9
+	VCVTDQ2PS     Z9, Z9
+	VMULPS.BCST   lanes_33800000<>+0(SB), Z9, Z9
+	VPSRLD        $0x08, Z2, Z10
+	VPADDD.BCST   lanes_00000001<>+0(SB), Z10, Z10
+	VCVTDQ2PS     Z10, Z10
+	VMULPS.BCST   lanes_33800000<>+0(SB), Z10, Z10
+	VPSUBD.BCST   lanes_3f3504f3<>+0(SB), Z9, Z9
+	VPSUBD.BCST   lanes_3f3504f3<>+0(SB), Z10, Z10
+	VPANDD.BCST   lanes_007fffff<>+0(SB), Z9, Z11
+	VPADDD.BCST   lanes_3f3504f3<>+0(SB), Z11, Z11
+	VSUBPS.BCST   lanes_3f800000<>+0(SB), Z11, Z11
+	VPANDD.BCST   lanes_007fffff<>+0(SB), Z10, Z12
+	VPADDD.BCST   lanes_3f3504f3<>+0(SB), Z12, Z12
+	VSUBPS.BCST   lanes_3f800000<>+0(SB), Z12, Z12
+	VMULPS.BCST   lanes_3d9021bb<>+0(SB), Z11, Z13
+	VMULPS.BCST   lanes_3d9021bb<>+0(SB), Z12, Z14
+	VADDPS.BCST   lanes_bdebd1b8<>+0(SB), Z13, Z13
+	VADDPS.BCST   lanes_bdebd1b8<>+0(SB), Z14, Z14
+	VMULPS        Z11, Z13, Z13
+	VMULPS        Z12, Z14, Z14
+	VADDPS.BCST   lanes_3def251a<>+0(SB), Z13, Z13
+	VADDPS.BCST   lanes_3def251a<>+0(SB), Z14, Z14
+	VMULPS        Z11, Z13, Z13
+	VMULPS        Z12, Z14, Z14
+	VADDPS.BCST   lanes_bdfe5d4f<>+0(SB), Z13, Z13
+	VADDPS.BCST   lanes_bdfe5d4f<>+0(SB), Z14, Z14
+	VMULPS        Z11, Z13, Z13
+	VMULPS        Z12, Z14, Z14
+	VADDPS.BCST   lanes_3e11e9bf<>+0(SB), Z13, Z13
+	VADDPS.BCST   lanes_3e11e9bf<>+0(SB), Z14, Z14
+	VMULPS        Z11, Z13, Z13
+	VMULPS        Z12, Z14, Z14
+	VADDPS.BCST   lanes_be2aae50<>+0(SB), Z13, Z13
+	VADDPS.BCST   lanes_be2aae50<>+0(SB), Z14, Z14
+	VMULPS        Z11, Z13, Z13
+	VMULPS        Z12, Z14, Z14
+	VADDPS.BCST   lanes_3e4cceac<>+0(SB), Z13, Z13
+	VADDPS.BCST   lanes_3e4cceac<>+0(SB), Z14, Z14
+	VMULPS        Z11, Z13, Z13
+	VMULPS        Z12, Z14, Z14
+	VADDPS.BCST   lanes_be7ffffc<>+0(SB), Z13, Z13
+	VADDPS.BCST   lanes_be7ffffc<>+0(SB), Z14, Z14
+	VMULPS        Z11, Z13, Z13
+	VMULPS        Z12, Z14, Z14
+	VADDPS.BCST   lanes_3eaaaaaa<>+0(SB), Z13, Z13
+	VADDPS.BCST   lanes_3eaaaaaa<>+0(SB), Z14, Z14
+	VPSRAD        $0x17, Z9, Z9
+	VCVTDQ2PS     Z9, Z9
+	VMULPS        Z11, Z11, Z15
+	VMULPS        Z11, Z13, Z13
+	VMULPS        Z15, Z13, Z13
+	VMULPS.BCST   lanes_b95e8083<>+0(SB), Z9, Z16
+	VADDPS        Z16, Z13, Z13
+	VMULPS.BCST   lanes_3f000000<>+0(SB), Z15, Z15
+	VSUBPS        Z15, Z13, Z13
+	VADDPS        Z11, Z13, Z11
+	VMULPS.BCST   lanes_3f318000<>+0(SB), Z9, Z9
+	VADDPS        Z9, Z11, Z9
+	VMULPS.BCST   lanes_c0000000<>+0(SB), Z9, Z9
+	VSQRTPS       Z9, Z9
+	VPSRAD        $0x17, Z10, Z10
+	VCVTDQ2PS     Z10, Z10
+	VMULPS        Z12, Z12, Z11
+	VMULPS        Z12, Z14, Z13
+	VMULPS        Z11, Z13, Z13
+	VMULPS.BCST   lanes_b95e8083<>+0(SB), Z10, Z14
+	VADDPS        Z14, Z13, Z13
+	VMULPS.BCST   lanes_3f000000<>+0(SB), Z11, Z11
+	VSUBPS        Z11, Z13, Z11
+	VADDPS        Z12, Z11, Z11
+	VMULPS.BCST   lanes_3f318000<>+0(SB), Z10, Z10
+	VADDPS        Z10, Z11, Z10
+	VMULPS.BCST   lanes_c0000000<>+0(SB), Z10, Z10
+	VSQRTPS       Z10, Z10
+	VPSRLD        $0x08, Z3, Z11
+	VPADDD.BCST   lanes_00200000<>+0(SB), Z11, Z11
+	VPSRLD        $0x08, Z4, Z12
+	VPADDD.BCST   lanes_00200000<>+0(SB), Z12, Z12
+	VPANDD.BCST   lanes_003fffff<>+0(SB), Z11, Z13
+	VPSUBD.BCST   lanes_00200000<>+0(SB), Z13, Z13
+	VCVTDQ2PS     Z13, Z13
+	VMULPS.BCST   lanes_33800000<>+0(SB), Z13, Z13
+	VPANDD.BCST   lanes_003fffff<>+0(SB), Z12, Z14
+	VPSUBD.BCST   lanes_00200000<>+0(SB), Z14, Z14
+	VCVTDQ2PS     Z14, Z14
+	VMULPS.BCST   lanes_33800000<>+0(SB), Z14, Z14
+	VMULPS        Z13, Z13, Z15
+	VMULPS        Z14, Z14, Z16
+	VMULPS.BCST   lanes_c296cdbe<>+0(SB), Z15, Z17
+	VMULPS.BCST   lanes_c296cdbe<>+0(SB), Z16, Z18
+	VADDPS.BCST   lanes_42a32f62<>+0(SB), Z17, Z17
+	VADDPS.BCST   lanes_42a32f62<>+0(SB), Z18, Z18
+	VMULPS        Z15, Z17, Z17
+	VMULPS        Z16, Z18, Z18
+	VADDPS.BCST   lanes_c2255ddd<>+0(SB), Z17, Z17
+	VADDPS.BCST   lanes_c2255ddd<>+0(SB), Z18, Z18
+	VMULPS        Z15, Z17, Z17
+	VMULPS        Z16, Z18, Z18
+	VADDPS.BCST   lanes_40c90fdb<>+0(SB), Z17, Z17
+	VADDPS.BCST   lanes_40c90fdb<>+0(SB), Z18, Z18
+	VMULPS.BCST   lanes_426ce193<>+0(SB), Z15, Z19
+	VMULPS.BCST   lanes_426ce193<>+0(SB), Z16, Z20
+	VADDPS.BCST   lanes_c2aae2bd<>+0(SB), Z19, Z19
+	VADDPS.BCST   lanes_c2aae2bd<>+0(SB), Z20, Z20
+	VMULPS        Z15, Z19, Z19
+	VMULPS        Z16, Z20, Z20
+	VADDPS.BCST   lanes_4281e0ee<>+0(SB), Z19, Z19
+	VADDPS.BCST   lanes_4281e0ee<>+0(SB), Z20, Z20
+	VMULPS        Z15, Z19, Z19
+	VMULPS        Z16, Z20, Z20
+	VADDPS.BCST   lanes_c19de9e6<>+0(SB), Z19, Z19
+	VADDPS.BCST   lanes_c19de9e6<>+0(SB), Z20, Z20
+	VMULPS        Z15, Z19, Z15
+	VMULPS        Z16, Z20, Z16
+	VADDPS.BCST   lanes_3f800000<>+0(SB), Z15, Z15
+	VADDPS.BCST   lanes_3f800000<>+0(SB), Z16, Z16
+	VPSRLD        $0x16, Z11, Z11
+	VPTESTMD.BCST lanes_00000001<>+0(SB), Z11, K1
+	VMULPS        Z13, Z17, Z13
+	VBLENDMPS     Z13, Z15, K1, Z5
+	VBLENDMPS     Z15, Z13, K1, Z6
+	VPADDD.BCST   lanes_00000001<>+0(SB), Z11, Z13
+	VPSLLD        $0x1e, Z13, Z13
+	VPANDD.BCST   lanes_80000000<>+0(SB), Z13, Z13
+	VPXORD        Z13, Z5, Z13
+	VPSLLD        $0x1e, Z11, Z11
+	VPANDD.BCST   lanes_80000000<>+0(SB), Z11, Z11
+	VPXORD        Z11, Z6, Z11
+	VMULPS        Z9, Z13, Z13
+	VMULPS        Z9, Z11, Z9
+	VPSRLD        $0x16, Z12, Z11
+	VPTESTMD.BCST lanes_00000001<>+0(SB), Z11, K1
+	VMULPS        Z14, Z18, Z12
+	VBLENDMPS     Z12, Z16, K1, Z7
+	VBLENDMPS     Z16, Z12, K1, Z8
+	VPADDD.BCST   lanes_00000001<>+0(SB), Z11, Z12
+	VPSLLD        $0x1e, Z12, Z12
+	VPANDD.BCST   lanes_80000000<>+0(SB), Z12, Z12
+	VPXORD        Z12, Z7, Z12
+	VPSLLD        $0x1e, Z11, Z11
+	VPANDD.BCST   lanes_80000000<>+0(SB), Z11, Z11
+	VPXORD        Z11, Z8, Z11
+	VMULPS        Z10, Z12, Z12
+	VMULPS        Z10, Z11, Z10
+	VUNPCKLPS     Z9, Z13, Z11
+	VUNPCKHPS     Z9, Z13, Z9
+	VUNPCKLPS     Z10, Z12, Z13
+	VUNPCKHPS     Z10, Z12, Z10
+	VMOVUPS       Z11, (AX)
+	VMOVUPS       Z9, 64(AX)
+	VMOVUPS       Z13, 128(AX)
+	VMOVUPS       Z10, 192(AX)
+	ADDQ          $0x00000100, AX
+	SUBQ          $0x00000040, CX
+	JMP           loop15
 
 done16:
 	VZEROUPPER
@@ -3433,202 +3161,202 @@ TEXT ·uniformAtAVX512(SB), $1280-56
 	MOVQ         idx_len+32(FP), DX
 
 loop17:
-	CMPQ      DX, $0x00000010
-	JL        done18
-	VMOVUPS   (CX), Z0
-	VMOVUPS   64(CX), Z7
-	VPSRLQ    $0x02, Z0, Z0
-	VPSRLQ    $0x02, Z7, Z7
-	VPSRLQ    $0x20, Z0, Z8
-	VPSRLQ    $0x20, Z7, Z9
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z0, Z0
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z7, Z7
-	VMOVUPS   lanes_00000000<>+0(SB), Z10
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z10, Z10
-	VMOVUPS   lanes_00000000<>+0(SB), Z11
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z11, Z11
-	VPXORD    (SP), Z8, Z8
-	VPXORD    (SP), Z9, Z9
-	VPSRLQ    $0x20, Z10, Z12
-	VPXORD    Z8, Z12, Z8
-	VPSRLQ    $0x20, Z11, Z12
-	VPXORD    Z9, Z12, Z9
-	VMOVUPS   64(SP), Z12
-	VMOVUPS   64(SP), Z13
-	VPSRLQ    $0x20, Z0, Z14
-	VPXORD    Z12, Z14, Z12
-	VPSRLQ    $0x20, Z7, Z14
-	VPXORD    Z13, Z14, Z13
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z8, Z8
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z9, Z9
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z12, Z12
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z13, Z13
-	VPXORD    128(SP), Z10, Z10
-	VPXORD    128(SP), Z11, Z11
-	VPSRLQ    $0x20, Z12, Z14
-	VPXORD    Z10, Z14, Z10
-	VPSRLQ    $0x20, Z13, Z14
-	VPXORD    Z11, Z14, Z11
-	VPXORD    192(SP), Z0, Z0
-	VPXORD    192(SP), Z7, Z7
-	VPSRLQ    $0x20, Z8, Z14
-	VPXORD    Z0, Z14, Z0
-	VPSRLQ    $0x20, Z9, Z14
-	VPXORD    Z7, Z14, Z7
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z10, Z10
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z11, Z11
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z0, Z0
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z7, Z7
-	VPXORD    256(SP), Z12, Z12
-	VPXORD    256(SP), Z13, Z13
-	VPSRLQ    $0x20, Z0, Z14
-	VPXORD    Z12, Z14, Z12
-	VPSRLQ    $0x20, Z7, Z14
-	VPXORD    Z13, Z14, Z13
-	VPXORD    320(SP), Z8, Z8
-	VPXORD    320(SP), Z9, Z9
-	VPSRLQ    $0x20, Z10, Z14
-	VPXORD    Z8, Z14, Z8
-	VPSRLQ    $0x20, Z11, Z14
-	VPXORD    Z9, Z14, Z9
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z12, Z12
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z13, Z13
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z8, Z8
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z9, Z9
-	VPXORD    384(SP), Z0, Z0
-	VPXORD    384(SP), Z7, Z7
-	VPSRLQ    $0x20, Z8, Z14
-	VPXORD    Z0, Z14, Z0
-	VPSRLQ    $0x20, Z9, Z14
-	VPXORD    Z7, Z14, Z7
-	VPXORD    448(SP), Z10, Z10
-	VPXORD    448(SP), Z11, Z11
-	VPSRLQ    $0x20, Z12, Z14
-	VPXORD    Z10, Z14, Z10
-	VPSRLQ    $0x20, Z13, Z14
-	VPXORD    Z11, Z14, Z11
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z0, Z0
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z7, Z7
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z10, Z10
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z11, Z11
-	VPXORD    512(SP), Z8, Z8
-	VPXORD    512(SP), Z9, Z9
-	VPSRLQ    $0x20, Z10, Z14
-	VPXORD    Z8, Z14, Z8
-	VPSRLQ    $0x20, Z11, Z14
-	VPXORD    Z9, Z14, Z9
-	VPXORD    576(SP), Z12, Z12
-	VPXORD    576(SP), Z13, Z13
-	VPSRLQ    $0x20, Z0, Z14
-	VPXORD    Z12, Z14, Z12
-	VPSRLQ    $0x20, Z7, Z14
-	VPXORD    Z13, Z14, Z13
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z8, Z8
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z9, Z9
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z12, Z12
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z13, Z13
-	VPXORD    640(SP), Z10, Z10
-	VPXORD    640(SP), Z11, Z11
-	VPSRLQ    $0x20, Z12, Z14
-	VPXORD    Z10, Z14, Z10
-	VPSRLQ    $0x20, Z13, Z14
-	VPXORD    Z11, Z14, Z11
-	VPXORD    704(SP), Z0, Z0
-	VPXORD    704(SP), Z7, Z7
-	VPSRLQ    $0x20, Z8, Z14
-	VPXORD    Z0, Z14, Z0
-	VPSRLQ    $0x20, Z9, Z14
-	VPXORD    Z7, Z14, Z7
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z10, Z10
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z11, Z11
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z0, Z0
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z7, Z7
-	VPXORD    768(SP), Z12, Z12
-	VPXORD    768(SP), Z13, Z13
-	VPSRLQ    $0x20, Z0, Z14
-	VPXORD    Z12, Z14, Z12
-	VPSRLQ    $0x20, Z7, Z14
-	VPXORD    Z13, Z14, Z13
-	VPXORD    832(SP), Z8, Z8
-	VPXORD    832(SP), Z9, Z9
-	VPSRLQ    $0x20, Z10, Z14
-	VPXORD    Z8, Z14, Z8
-	VPSRLQ    $0x20, Z11, Z14
-	VPXORD    Z9, Z14, Z9
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z12, Z12
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z13, Z13
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z8, Z8
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z9, Z9
-	VPXORD    896(SP), Z0, Z0
-	VPXORD    896(SP), Z7, Z7
-	VPSRLQ    $0x20, Z8, Z14
-	VPXORD    Z0, Z14, Z0
-	VPSRLQ    $0x20, Z9, Z14
-	VPXORD    Z7, Z14, Z7
-	VPXORD    960(SP), Z10, Z10
-	VPXORD    960(SP), Z11, Z11
-	VPSRLQ    $0x20, Z12, Z14
-	VPXORD    Z10, Z14, Z10
-	VPSRLQ    $0x20, Z13, Z14
-	VPXORD    Z11, Z14, Z11
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z0, Z0
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z7, Z7
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z10, Z10
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z11, Z11
-	VPXORD    1024(SP), Z8, Z8
-	VPXORD    1024(SP), Z9, Z9
-	VPSRLQ    $0x20, Z10, Z14
-	VPXORD    Z8, Z14, Z8
-	VPSRLQ    $0x20, Z11, Z14
-	VPXORD    Z9, Z14, Z9
-	VPXORD    1088(SP), Z12, Z12
-	VPXORD    1088(SP), Z13, Z13
-	VPSRLQ    $0x20, Z0, Z14
-	VPXORD    Z12, Z14, Z12
-	VPSRLQ    $0x20, Z7, Z14
-	VPXORD    Z13, Z14, Z13
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z8, Z8
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z9, Z9
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z12, Z12
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z13, Z13
-	VPXORD    1152(SP), Z10, Z10
-	VPXORD    1152(SP), Z11, Z11
-	VPSRLQ    $0x20, Z12, Z14
-	VPXORD    Z10, Z14, Z10
-	VPSRLQ    $0x20, Z13, Z14
-	VPXORD    Z11, Z14, Z11
-	VPXORD    1216(SP), Z0, Z0
-	VPXORD    1216(SP), Z7, Z7
-	VPSRLQ    $0x20, Z8, Z14
-	VPXORD    Z0, Z14, Z0
-	VPSRLQ    $0x20, Z9, Z14
-	VPXORD    Z7, Z14, Z7
-	VMOVUPS   (CX), Z14
-	VPTESTMD  lanes_00000001<>+0(SB), Z14, K1
-	VPSRLD    $0x01, Z14, Z14
-	VPTESTMD  lanes_00000001<>+0(SB), Z14, K2
-	VBLENDMPS Z8, Z0, K1, Z1
-	VBLENDMPS Z12, Z10, K1, Z2
-	VBLENDMPS Z1, Z2, K2, Z3
-	VMOVUPS   64(CX), Z0
-	VPTESTMD  lanes_00000001<>+0(SB), Z0, K1
-	VPSRLD    $0x01, Z0, Z0
-	VPTESTMD  lanes_00000001<>+0(SB), Z0, K2
-	VBLENDMPS Z9, Z7, K1, Z4
-	VBLENDMPS Z13, Z11, K1, Z5
-	VBLENDMPS Z4, Z5, K2, Z6
-	VPSRLD    $0x08, Z3, Z0
-	VCVTDQ2PS Z0, Z0
-	VMULPS    lanes_33800000<>+0(SB), Z0, Z0
-	VPSRLD    $0x08, Z6, Z7
-	VCVTDQ2PS Z7, Z7
-	VMULPS    lanes_33800000<>+0(SB), Z7, Z7
-	VPMOVQD   Z0, (AX)
-	VPMOVQD   Z7, 32(AX)
-	ADDQ      $0x00000080, CX
-	ADDQ      $0x00000040, AX
-	SUBQ      $0x00000010, DX
-	JMP       loop17
+	CMPQ          DX, $0x00000010
+	JL            done18
+	VMOVUPS       (CX), Z0
+	VMOVUPS       64(CX), Z7
+	VPSRLQ        $0x02, Z0, Z0
+	VPSRLQ        $0x02, Z7, Z7
+	VPSRLQ        $0x20, Z0, Z8
+	VPSRLQ        $0x20, Z7, Z9
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z0, Z0
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z7, Z7
+	VBROADCASTSS  lanes_00000000<>+0(SB), Z10
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z10, Z10
+	VBROADCASTSS  lanes_00000000<>+0(SB), Z11
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z11, Z11
+	VPXORD        (SP), Z8, Z8
+	VPXORD        (SP), Z9, Z9
+	VPSRLQ        $0x20, Z10, Z12
+	VPXORD        Z8, Z12, Z8
+	VPSRLQ        $0x20, Z11, Z12
+	VPXORD        Z9, Z12, Z9
+	VMOVUPS       64(SP), Z12
+	VMOVUPS       64(SP), Z13
+	VPSRLQ        $0x20, Z0, Z14
+	VPXORD        Z12, Z14, Z12
+	VPSRLQ        $0x20, Z7, Z14
+	VPXORD        Z13, Z14, Z13
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z8, Z8
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z9, Z9
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z12, Z12
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z13, Z13
+	VPXORD        128(SP), Z10, Z10
+	VPXORD        128(SP), Z11, Z11
+	VPSRLQ        $0x20, Z12, Z14
+	VPXORD        Z10, Z14, Z10
+	VPSRLQ        $0x20, Z13, Z14
+	VPXORD        Z11, Z14, Z11
+	VPXORD        192(SP), Z0, Z0
+	VPXORD        192(SP), Z7, Z7
+	VPSRLQ        $0x20, Z8, Z14
+	VPXORD        Z0, Z14, Z0
+	VPSRLQ        $0x20, Z9, Z14
+	VPXORD        Z7, Z14, Z7
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z10, Z10
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z11, Z11
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z0, Z0
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z7, Z7
+	VPXORD        256(SP), Z12, Z12
+	VPXORD        256(SP), Z13, Z13
+	VPSRLQ        $0x20, Z0, Z14
+	VPXORD        Z12, Z14, Z12
+	VPSRLQ        $0x20, Z7, Z14
+	VPXORD        Z13, Z14, Z13
+	VPXORD        320(SP), Z8, Z8
+	VPXORD        320(SP), Z9, Z9
+	VPSRLQ        $0x20, Z10, Z14
+	VPXORD        Z8, Z14, Z8
+	VPSRLQ        $0x20, Z11, Z14
+	VPXORD        Z9, Z14, Z9
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z12, Z12
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z13, Z13
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z8, Z8
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z9, Z9
+	VPXORD        384(SP), Z0, Z0
+	VPXORD        384(SP), Z7, Z7
+	VPSRLQ        $0x20, Z8, Z14
+	VPXORD        Z0, Z14, Z0
+	VPSRLQ        $0x20, Z9, Z14
+	VPXORD        Z7, Z14, Z7
+	VPXORD        448(SP), Z10, Z10
+	VPXORD        448(SP), Z11, Z11
+	VPSRLQ        $0x20, Z12, Z14
+	VPXORD        Z10, Z14, Z10
+	VPSRLQ        $0x20, Z13, Z14
+	VPXORD        Z11, Z14, Z11
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z0, Z0
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z7, Z7
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z10, Z10
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z11, Z11
+	VPXORD        512(SP), Z8, Z8
+	VPXORD        512(SP), Z9, Z9
+	VPSRLQ        $0x20, Z10, Z14
+	VPXORD        Z8, Z14, Z8
+	VPSRLQ        $0x20, Z11, Z14
+	VPXORD        Z9, Z14, Z9
+	VPXORD        576(SP), Z12, Z12
+	VPXORD        576(SP), Z13, Z13
+	VPSRLQ        $0x20, Z0, Z14
+	VPXORD        Z12, Z14, Z12
+	VPSRLQ        $0x20, Z7, Z14
+	VPXORD        Z13, Z14, Z13
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z8, Z8
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z9, Z9
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z12, Z12
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z13, Z13
+	VPXORD        640(SP), Z10, Z10
+	VPXORD        640(SP), Z11, Z11
+	VPSRLQ        $0x20, Z12, Z14
+	VPXORD        Z10, Z14, Z10
+	VPSRLQ        $0x20, Z13, Z14
+	VPXORD        Z11, Z14, Z11
+	VPXORD        704(SP), Z0, Z0
+	VPXORD        704(SP), Z7, Z7
+	VPSRLQ        $0x20, Z8, Z14
+	VPXORD        Z0, Z14, Z0
+	VPSRLQ        $0x20, Z9, Z14
+	VPXORD        Z7, Z14, Z7
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z10, Z10
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z11, Z11
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z0, Z0
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z7, Z7
+	VPXORD        768(SP), Z12, Z12
+	VPXORD        768(SP), Z13, Z13
+	VPSRLQ        $0x20, Z0, Z14
+	VPXORD        Z12, Z14, Z12
+	VPSRLQ        $0x20, Z7, Z14
+	VPXORD        Z13, Z14, Z13
+	VPXORD        832(SP), Z8, Z8
+	VPXORD        832(SP), Z9, Z9
+	VPSRLQ        $0x20, Z10, Z14
+	VPXORD        Z8, Z14, Z8
+	VPSRLQ        $0x20, Z11, Z14
+	VPXORD        Z9, Z14, Z9
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z12, Z12
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z13, Z13
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z8, Z8
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z9, Z9
+	VPXORD        896(SP), Z0, Z0
+	VPXORD        896(SP), Z7, Z7
+	VPSRLQ        $0x20, Z8, Z14
+	VPXORD        Z0, Z14, Z0
+	VPSRLQ        $0x20, Z9, Z14
+	VPXORD        Z7, Z14, Z7
+	VPXORD        960(SP), Z10, Z10
+	VPXORD        960(SP), Z11, Z11
+	VPSRLQ        $0x20, Z12, Z14
+	VPXORD        Z10, Z14, Z10
+	VPSRLQ        $0x20, Z13, Z14
+	VPXORD        Z11, Z14, Z11
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z0, Z0
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z7, Z7
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z10, Z10
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z11, Z11
+	VPXORD        1024(SP), Z8, Z8
+	VPXORD        1024(SP), Z9, Z9
+	VPSRLQ        $0x20, Z10, Z14
+	VPXORD        Z8, Z14, Z8
+	VPSRLQ        $0x20, Z11, Z14
+	VPXORD        Z9, Z14, Z9
+	VPXORD        1088(SP), Z12, Z12
+	VPXORD        1088(SP), Z13, Z13
+	VPSRLQ        $0x20, Z0, Z14
+	VPXORD        Z12, Z14, Z12
+	VPSRLQ        $0x20, Z7, Z14
+	VPXORD        Z13, Z14, Z13
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z8, Z8
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z9, Z9
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z12, Z12
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z13, Z13
+	VPXORD        1152(SP), Z10, Z10
+	VPXORD        1152(SP), Z11, Z11
+	VPSRLQ        $0x20, Z12, Z14
+	VPXORD        Z10, Z14, Z10
+	VPSRLQ        $0x20, Z13, Z14
+	VPXORD        Z11, Z14, Z11
+	VPXORD        1216(SP), Z0, Z0
+	VPXORD        1216(SP), Z7, Z7
+	VPSRLQ        $0x20, Z8, Z14
+	VPXORD        Z0, Z14, Z0
+	VPSRLQ        $0x20, Z9, Z14
+	VPXORD        Z7, Z14, Z7
+	VMOVUPS       (CX), Z14
+	VPTESTMD.BCST lanes_00000001<>+0(SB), Z14, K1
+	VPSRLD        $0x01, Z14, Z14
+	VPTESTMD.BCST lanes_00000001<>+0(SB), Z14, K2
+	VBLENDMPS     Z8, Z0, K1, Z1
+	VBLENDMPS     Z12, Z10, K1, Z2
+	VBLENDMPS     Z1, Z2, K2, Z3
+	VMOVUPS       64(CX), Z0
+	VPTESTMD.BCST lanes_00000001<>+0(SB), Z0, K1
+	VPSRLD        $0x01, Z0, Z0
+	VPTESTMD.BCST lanes_00000001<>+0(SB), Z0, K2
+	VBLENDMPS     Z9, Z7, K1, Z4
+	VBLENDMPS     Z13, Z11, K1, Z5
+	VBLENDMPS     Z4, Z5, K2, Z6
+	VPSRLD        $0x08, Z3, Z0
+	VCVTDQ2PS     Z0, Z0
+	VMULPS.BCST   lanes_33800000<>+0(SB), Z0, Z0
+	VPSRLD        $0x08, Z6, Z7
+	VCVTDQ2PS     Z7, Z7
+	VMULPS.BCST   lanes_33800000<>+0(SB), Z7, Z7
+	VPMOVQD       Z0, (AX)
+	VPMOVQD       Z7, 32(AX)
+	ADDQ          $0x00000080, CX
+	ADDQ          $0x00000040, AX
+	SUBQ          $0x00000010, DX
+	JMP           loop17
 
 done18:
 	VZEROUPPER
@@ -3725,186 +3453,186 @@ TEXT ·uniformPairAVX512(SB), $1280-56
 	MOVQ         idx_len+32(FP), DX
 
 loop19:
-	CMPQ      DX, $0x00000010
-	JL        done20
-	VMOVUPS   (CX), Z0
-	VMOVUPS   64(CX), Z1
-	VPSRLQ    $0x20, Z0, Z2
-	VPSRLQ    $0x20, Z1, Z3
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z0, Z0
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z1, Z1
-	VMOVUPS   lanes_00000002<>+0(SB), Z4
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z4, Z4
-	VMOVUPS   lanes_00000002<>+0(SB), Z5
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z5, Z5
-	VPXORD    (SP), Z2, Z2
-	VPXORD    (SP), Z3, Z3
-	VPSRLQ    $0x20, Z4, Z6
-	VPXORD    Z2, Z6, Z2
-	VPSRLQ    $0x20, Z5, Z6
-	VPXORD    Z3, Z6, Z3
-	VMOVUPS   64(SP), Z6
-	VMOVUPS   64(SP), Z7
-	VPSRLQ    $0x20, Z0, Z8
-	VPXORD    Z6, Z8, Z6
-	VPSRLQ    $0x20, Z1, Z8
-	VPXORD    Z7, Z8, Z7
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z2, Z2
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z3, Z3
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z6, Z6
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z7, Z7
-	VPXORD    128(SP), Z4, Z4
-	VPXORD    128(SP), Z5, Z5
-	VPSRLQ    $0x20, Z6, Z8
-	VPXORD    Z4, Z8, Z4
-	VPSRLQ    $0x20, Z7, Z8
-	VPXORD    Z5, Z8, Z5
-	VPXORD    192(SP), Z0, Z0
-	VPXORD    192(SP), Z1, Z1
-	VPSRLQ    $0x20, Z2, Z8
-	VPXORD    Z0, Z8, Z0
-	VPSRLQ    $0x20, Z3, Z8
-	VPXORD    Z1, Z8, Z1
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z4, Z4
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z5, Z5
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z0, Z0
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z1, Z1
-	VPXORD    256(SP), Z6, Z6
-	VPXORD    256(SP), Z7, Z7
-	VPSRLQ    $0x20, Z0, Z8
-	VPXORD    Z6, Z8, Z6
-	VPSRLQ    $0x20, Z1, Z8
-	VPXORD    Z7, Z8, Z7
-	VPXORD    320(SP), Z2, Z2
-	VPXORD    320(SP), Z3, Z3
-	VPSRLQ    $0x20, Z4, Z8
-	VPXORD    Z2, Z8, Z2
-	VPSRLQ    $0x20, Z5, Z8
-	VPXORD    Z3, Z8, Z3
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z6, Z6
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z7, Z7
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z2, Z2
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z3, Z3
-	VPXORD    384(SP), Z0, Z0
-	VPXORD    384(SP), Z1, Z1
-	VPSRLQ    $0x20, Z2, Z8
-	VPXORD    Z0, Z8, Z0
-	VPSRLQ    $0x20, Z3, Z8
-	VPXORD    Z1, Z8, Z1
-	VPXORD    448(SP), Z4, Z4
-	VPXORD    448(SP), Z5, Z5
-	VPSRLQ    $0x20, Z6, Z8
-	VPXORD    Z4, Z8, Z4
-	VPSRLQ    $0x20, Z7, Z8
-	VPXORD    Z5, Z8, Z5
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z0, Z0
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z1, Z1
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z4, Z4
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z5, Z5
-	VPXORD    512(SP), Z2, Z2
-	VPXORD    512(SP), Z3, Z3
-	VPSRLQ    $0x20, Z4, Z8
-	VPXORD    Z2, Z8, Z2
-	VPSRLQ    $0x20, Z5, Z8
-	VPXORD    Z3, Z8, Z3
-	VPXORD    576(SP), Z6, Z6
-	VPXORD    576(SP), Z7, Z7
-	VPSRLQ    $0x20, Z0, Z8
-	VPXORD    Z6, Z8, Z6
-	VPSRLQ    $0x20, Z1, Z8
-	VPXORD    Z7, Z8, Z7
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z2, Z2
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z3, Z3
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z6, Z6
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z7, Z7
-	VPXORD    640(SP), Z4, Z4
-	VPXORD    640(SP), Z5, Z5
-	VPSRLQ    $0x20, Z6, Z8
-	VPXORD    Z4, Z8, Z4
-	VPSRLQ    $0x20, Z7, Z8
-	VPXORD    Z5, Z8, Z5
-	VPXORD    704(SP), Z0, Z0
-	VPXORD    704(SP), Z1, Z1
-	VPSRLQ    $0x20, Z2, Z8
-	VPXORD    Z0, Z8, Z0
-	VPSRLQ    $0x20, Z3, Z8
-	VPXORD    Z1, Z8, Z1
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z4, Z4
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z5, Z5
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z0, Z0
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z1, Z1
-	VPXORD    768(SP), Z6, Z6
-	VPXORD    768(SP), Z7, Z7
-	VPSRLQ    $0x20, Z0, Z8
-	VPXORD    Z6, Z8, Z6
-	VPSRLQ    $0x20, Z1, Z8
-	VPXORD    Z7, Z8, Z7
-	VPXORD    832(SP), Z2, Z2
-	VPXORD    832(SP), Z3, Z3
-	VPSRLQ    $0x20, Z4, Z8
-	VPXORD    Z2, Z8, Z2
-	VPSRLQ    $0x20, Z5, Z8
-	VPXORD    Z3, Z8, Z3
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z6, Z6
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z7, Z7
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z2, Z2
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z3, Z3
-	VPXORD    896(SP), Z0, Z0
-	VPXORD    896(SP), Z1, Z1
-	VPSRLQ    $0x20, Z2, Z8
-	VPXORD    Z0, Z8, Z0
-	VPSRLQ    $0x20, Z3, Z8
-	VPXORD    Z1, Z8, Z1
-	VPXORD    960(SP), Z4, Z4
-	VPXORD    960(SP), Z5, Z5
-	VPSRLQ    $0x20, Z6, Z8
-	VPXORD    Z4, Z8, Z4
-	VPSRLQ    $0x20, Z7, Z8
-	VPXORD    Z5, Z8, Z5
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z0, Z0
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z1, Z1
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z4, Z4
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z5, Z5
-	VPXORD    1024(SP), Z2, Z2
-	VPXORD    1024(SP), Z3, Z3
-	VPSRLQ    $0x20, Z4, Z8
-	VPXORD    Z2, Z8, Z2
-	VPSRLQ    $0x20, Z5, Z8
-	VPXORD    Z3, Z8, Z3
-	VPXORD    1088(SP), Z6, Z6
-	VPXORD    1088(SP), Z7, Z7
-	VPSRLQ    $0x20, Z0, Z8
-	VPXORD    Z6, Z8, Z6
-	VPSRLQ    $0x20, Z1, Z8
-	VPXORD    Z7, Z8, Z7
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z2, Z2
-	VPMULUDQ  lanes_d2511f53<>+0(SB), Z3, Z3
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z6, Z6
-	VPMULUDQ  lanes_cd9e8d57<>+0(SB), Z7, Z7
-	VPXORD    1152(SP), Z4, Z4
-	VPXORD    1152(SP), Z5, Z5
-	VPSRLQ    $0x20, Z6, Z6
-	VPXORD    Z4, Z6, Z4
-	VPSRLQ    $0x20, Z7, Z6
-	VPXORD    Z5, Z6, Z5
-	VPXORD    1216(SP), Z0, Z0
-	VPXORD    1216(SP), Z1, Z1
-	VPSRLQ    $0x20, Z2, Z2
-	VPXORD    Z0, Z2, Z0
-	VPSRLQ    $0x20, Z3, Z0
-	VPXORD    Z1, Z0, Z0
-	VPSRLD    $0x08, Z4, Z0
-	VCVTDQ2PS Z0, Z0
-	VMULPS    lanes_33800000<>+0(SB), Z0, Z0
-	VPSRLD    $0x08, Z5, Z1
-	VCVTDQ2PS Z1, Z1
-	VMULPS    lanes_33800000<>+0(SB), Z1, Z1
-	VPMOVQD   Z0, (AX)
-	VPMOVQD   Z1, 32(AX)
-	ADDQ      $0x00000080, CX
-	ADDQ      $0x00000040, AX
-	SUBQ      $0x00000010, DX
-	JMP       loop19
+	CMPQ          DX, $0x00000010
+	JL            done20
+	VMOVUPS       (CX), Z0
+	VMOVUPS       64(CX), Z1
+	VPSRLQ        $0x20, Z0, Z2
+	VPSRLQ        $0x20, Z1, Z3
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z0, Z0
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z1, Z1
+	VBROADCASTSS  lanes_00000002<>+0(SB), Z4
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z4, Z4
+	VBROADCASTSS  lanes_00000002<>+0(SB), Z5
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z5, Z5
+	VPXORD        (SP), Z2, Z2
+	VPXORD        (SP), Z3, Z3
+	VPSRLQ        $0x20, Z4, Z6
+	VPXORD        Z2, Z6, Z2
+	VPSRLQ        $0x20, Z5, Z6
+	VPXORD        Z3, Z6, Z3
+	VMOVUPS       64(SP), Z6
+	VMOVUPS       64(SP), Z7
+	VPSRLQ        $0x20, Z0, Z8
+	VPXORD        Z6, Z8, Z6
+	VPSRLQ        $0x20, Z1, Z8
+	VPXORD        Z7, Z8, Z7
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z2, Z2
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z3, Z3
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z6, Z6
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z7, Z7
+	VPXORD        128(SP), Z4, Z4
+	VPXORD        128(SP), Z5, Z5
+	VPSRLQ        $0x20, Z6, Z8
+	VPXORD        Z4, Z8, Z4
+	VPSRLQ        $0x20, Z7, Z8
+	VPXORD        Z5, Z8, Z5
+	VPXORD        192(SP), Z0, Z0
+	VPXORD        192(SP), Z1, Z1
+	VPSRLQ        $0x20, Z2, Z8
+	VPXORD        Z0, Z8, Z0
+	VPSRLQ        $0x20, Z3, Z8
+	VPXORD        Z1, Z8, Z1
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z4, Z4
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z5, Z5
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z0, Z0
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z1, Z1
+	VPXORD        256(SP), Z6, Z6
+	VPXORD        256(SP), Z7, Z7
+	VPSRLQ        $0x20, Z0, Z8
+	VPXORD        Z6, Z8, Z6
+	VPSRLQ        $0x20, Z1, Z8
+	VPXORD        Z7, Z8, Z7
+	VPXORD        320(SP), Z2, Z2
+	VPXORD        320(SP), Z3, Z3
+	VPSRLQ        $0x20, Z4, Z8
+	VPXORD        Z2, Z8, Z2
+	VPSRLQ        $0x20, Z5, Z8
+	VPXORD        Z3, Z8, Z3
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z6, Z6
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z7, Z7
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z2, Z2
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z3, Z3
+	VPXORD        384(SP), Z0, Z0
+	VPXORD        384(SP), Z1, Z1
+	VPSRLQ        $0x20, Z2, Z8
+	VPXORD        Z0, Z8, Z0
+	VPSRLQ        $0x20, Z3, Z8
+	VPXORD        Z1, Z8, Z1
+	VPXORD        448(SP), Z4, Z4
+	VPXORD        448(SP), Z5, Z5
+	VPSRLQ        $0x20, Z6, Z8
+	VPXORD        Z4, Z8, Z4
+	VPSRLQ        $0x20, Z7, Z8
+	VPXORD        Z5, Z8, Z5
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z0, Z0
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z1, Z1
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z4, Z4
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z5, Z5
+	VPXORD        512(SP), Z2, Z2
+	VPXORD        512(SP), Z3, Z3
+	VPSRLQ        $0x20, Z4, Z8
+	VPXORD        Z2, Z8, Z2
+	VPSRLQ        $0x20, Z5, Z8
+	VPXORD        Z3, Z8, Z3
+	VPXORD        576(SP), Z6, Z6
+	VPXORD        576(SP), Z7, Z7
+	VPSRLQ        $0x20, Z0, Z8
+	VPXORD        Z6, Z8, Z6
+	VPSRLQ        $0x20, Z1, Z8
+	VPXORD        Z7, Z8, Z7
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z2, Z2
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z3, Z3
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z6, Z6
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z7, Z7
+	VPXORD        640(SP), Z4, Z4
+	VPXORD        640(SP), Z5, Z5
+	VPSRLQ        $0x20, Z6, Z8
+	VPXORD        Z4, Z8, Z4
+	VPSRLQ        $0x20, Z7, Z8
+	VPXORD        Z5, Z8, Z5
+	VPXORD        704(SP), Z0, Z0
+	VPXORD        704(SP), Z1, Z1
+	VPSRLQ        $0x20, Z2, Z8
+	VPXORD        Z0, Z8, Z0
+	VPSRLQ        $0x20, Z3, Z8
+	VPXORD        Z1, Z8, Z1
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z4, Z4
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z5, Z5
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z0, Z0
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z1, Z1
+	VPXORD        768(SP), Z6, Z6
+	VPXORD        768(SP), Z7, Z7
+	VPSRLQ        $0x20, Z0, Z8
+	VPXORD        Z6, Z8, Z6
+	VPSRLQ        $0x20, Z1, Z8
+	VPXORD        Z7, Z8, Z7
+	VPXORD        832(SP), Z2, Z2
+	VPXORD        832(SP), Z3, Z3
+	VPSRLQ        $0x20, Z4, Z8
+	VPXORD        Z2, Z8, Z2
+	VPSRLQ        $0x20, Z5, Z8
+	VPXORD        Z3, Z8, Z3
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z6, Z6
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z7, Z7
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z2, Z2
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z3, Z3
+	VPXORD        896(SP), Z0, Z0
+	VPXORD        896(SP), Z1, Z1
+	VPSRLQ        $0x20, Z2, Z8
+	VPXORD        Z0, Z8, Z0
+	VPSRLQ        $0x20, Z3, Z8
+	VPXORD        Z1, Z8, Z1
+	VPXORD        960(SP), Z4, Z4
+	VPXORD        960(SP), Z5, Z5
+	VPSRLQ        $0x20, Z6, Z8
+	VPXORD        Z4, Z8, Z4
+	VPSRLQ        $0x20, Z7, Z8
+	VPXORD        Z5, Z8, Z5
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z0, Z0
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z1, Z1
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z4, Z4
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z5, Z5
+	VPXORD        1024(SP), Z2, Z2
+	VPXORD        1024(SP), Z3, Z3
+	VPSRLQ        $0x20, Z4, Z8
+	VPXORD        Z2, Z8, Z2
+	VPSRLQ        $0x20, Z5, Z8
+	VPXORD        Z3, Z8, Z3
+	VPXORD        1088(SP), Z6, Z6
+	VPXORD        1088(SP), Z7, Z7
+	VPSRLQ        $0x20, Z0, Z8
+	VPXORD        Z6, Z8, Z6
+	VPSRLQ        $0x20, Z1, Z8
+	VPXORD        Z7, Z8, Z7
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z2, Z2
+	VPMULUDQ.BCST lanes_d2511f53<>+0(SB), Z3, Z3
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z6, Z6
+	VPMULUDQ.BCST lanes_cd9e8d57<>+0(SB), Z7, Z7
+	VPXORD        1152(SP), Z4, Z4
+	VPXORD        1152(SP), Z5, Z5
+	VPSRLQ        $0x20, Z6, Z6
+	VPXORD        Z4, Z6, Z4
+	VPSRLQ        $0x20, Z7, Z6
+	VPXORD        Z5, Z6, Z5
+	VPXORD        1216(SP), Z0, Z0
+	VPXORD        1216(SP), Z1, Z1
+	VPSRLQ        $0x20, Z2, Z2
+	VPXORD        Z0, Z2, Z0
+	VPSRLQ        $0x20, Z3, Z0
+	VPXORD        Z1, Z0, Z0
+	VPSRLD        $0x08, Z4, Z0
+	VCVTDQ2PS     Z0, Z0
+	VMULPS.BCST   lanes_33800000<>+0(SB), Z0, Z0
+	VPSRLD        $0x08, Z5, Z1
+	VCVTDQ2PS     Z1, Z1
+	VMULPS.BCST   lanes_33800000<>+0(SB), Z1, Z1
+	VPMOVQD       Z0, (AX)
+	VPMOVQD       Z1, 32(AX)
+	ADDQ          $0x00000080, CX
+	ADDQ          $0x00000040, AX
+	SUBQ          $0x00000010, DX
+	JMP           loop19
 
 done20:
 	VZEROUPPER

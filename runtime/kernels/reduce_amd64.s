@@ -233,15 +233,7 @@ DATA lanes_7fffffff<>+16(SB)/4, $0x7fffffff
 DATA lanes_7fffffff<>+20(SB)/4, $0x7fffffff
 DATA lanes_7fffffff<>+24(SB)/4, $0x7fffffff
 DATA lanes_7fffffff<>+28(SB)/4, $0x7fffffff
-DATA lanes_7fffffff<>+32(SB)/4, $0x7fffffff
-DATA lanes_7fffffff<>+36(SB)/4, $0x7fffffff
-DATA lanes_7fffffff<>+40(SB)/4, $0x7fffffff
-DATA lanes_7fffffff<>+44(SB)/4, $0x7fffffff
-DATA lanes_7fffffff<>+48(SB)/4, $0x7fffffff
-DATA lanes_7fffffff<>+52(SB)/4, $0x7fffffff
-DATA lanes_7fffffff<>+56(SB)/4, $0x7fffffff
-DATA lanes_7fffffff<>+60(SB)/4, $0x7fffffff
-GLOBL lanes_7fffffff<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_7fffffff<>(SB), RODATA|NOPTR, $32
 
 // func dotAVX2(a []float32, b []float32) float32
 // Requires: AVX, FMA3, SSE
@@ -563,15 +555,7 @@ DATA lanes_ff800000<>+16(SB)/4, $0xff800000
 DATA lanes_ff800000<>+20(SB)/4, $0xff800000
 DATA lanes_ff800000<>+24(SB)/4, $0xff800000
 DATA lanes_ff800000<>+28(SB)/4, $0xff800000
-DATA lanes_ff800000<>+32(SB)/4, $0xff800000
-DATA lanes_ff800000<>+36(SB)/4, $0xff800000
-DATA lanes_ff800000<>+40(SB)/4, $0xff800000
-DATA lanes_ff800000<>+44(SB)/4, $0xff800000
-DATA lanes_ff800000<>+48(SB)/4, $0xff800000
-DATA lanes_ff800000<>+52(SB)/4, $0xff800000
-DATA lanes_ff800000<>+56(SB)/4, $0xff800000
-DATA lanes_ff800000<>+60(SB)/4, $0xff800000
-GLOBL lanes_ff800000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_ff800000<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3f800000<>+0(SB)/4, $0x3f800000
 DATA lanes_3f800000<>+4(SB)/4, $0x3f800000
@@ -581,15 +565,7 @@ DATA lanes_3f800000<>+16(SB)/4, $0x3f800000
 DATA lanes_3f800000<>+20(SB)/4, $0x3f800000
 DATA lanes_3f800000<>+24(SB)/4, $0x3f800000
 DATA lanes_3f800000<>+28(SB)/4, $0x3f800000
-DATA lanes_3f800000<>+32(SB)/4, $0x3f800000
-DATA lanes_3f800000<>+36(SB)/4, $0x3f800000
-DATA lanes_3f800000<>+40(SB)/4, $0x3f800000
-DATA lanes_3f800000<>+44(SB)/4, $0x3f800000
-DATA lanes_3f800000<>+48(SB)/4, $0x3f800000
-DATA lanes_3f800000<>+52(SB)/4, $0x3f800000
-DATA lanes_3f800000<>+56(SB)/4, $0x3f800000
-DATA lanes_3f800000<>+60(SB)/4, $0x3f800000
-GLOBL lanes_3f800000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3f800000<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_7fc00000<>+0(SB)/4, $0x7fc00000
 DATA lanes_7fc00000<>+4(SB)/4, $0x7fc00000
@@ -599,15 +575,7 @@ DATA lanes_7fc00000<>+16(SB)/4, $0x7fc00000
 DATA lanes_7fc00000<>+20(SB)/4, $0x7fc00000
 DATA lanes_7fc00000<>+24(SB)/4, $0x7fc00000
 DATA lanes_7fc00000<>+28(SB)/4, $0x7fc00000
-DATA lanes_7fc00000<>+32(SB)/4, $0x7fc00000
-DATA lanes_7fc00000<>+36(SB)/4, $0x7fc00000
-DATA lanes_7fc00000<>+40(SB)/4, $0x7fc00000
-DATA lanes_7fc00000<>+44(SB)/4, $0x7fc00000
-DATA lanes_7fc00000<>+48(SB)/4, $0x7fc00000
-DATA lanes_7fc00000<>+52(SB)/4, $0x7fc00000
-DATA lanes_7fc00000<>+56(SB)/4, $0x7fc00000
-DATA lanes_7fc00000<>+60(SB)/4, $0x7fc00000
-GLOBL lanes_7fc00000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_7fc00000<>(SB), RODATA|NOPTR, $32
 
 // func minAVX2(x []float32) float32
 // Requires: AVX, SSE
@@ -698,15 +666,7 @@ DATA lanes_7f800000<>+16(SB)/4, $0x7f800000
 DATA lanes_7f800000<>+20(SB)/4, $0x7f800000
 DATA lanes_7f800000<>+24(SB)/4, $0x7f800000
 DATA lanes_7f800000<>+28(SB)/4, $0x7f800000
-DATA lanes_7f800000<>+32(SB)/4, $0x7f800000
-DATA lanes_7f800000<>+36(SB)/4, $0x7f800000
-DATA lanes_7f800000<>+40(SB)/4, $0x7f800000
-DATA lanes_7f800000<>+44(SB)/4, $0x7f800000
-DATA lanes_7f800000<>+48(SB)/4, $0x7f800000
-DATA lanes_7f800000<>+52(SB)/4, $0x7f800000
-DATA lanes_7f800000<>+56(SB)/4, $0x7f800000
-DATA lanes_7f800000<>+60(SB)/4, $0x7f800000
-GLOBL lanes_7f800000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_7f800000<>(SB), RODATA|NOPTR, $32
 
 // func sumExpAVX2(x []float32, shift float32) float32
 // Requires: AVX, AVX2, FMA3, SSE
@@ -893,15 +853,7 @@ DATA lanes_c2b00000<>+16(SB)/4, $0xc2b00000
 DATA lanes_c2b00000<>+20(SB)/4, $0xc2b00000
 DATA lanes_c2b00000<>+24(SB)/4, $0xc2b00000
 DATA lanes_c2b00000<>+28(SB)/4, $0xc2b00000
-DATA lanes_c2b00000<>+32(SB)/4, $0xc2b00000
-DATA lanes_c2b00000<>+36(SB)/4, $0xc2b00000
-DATA lanes_c2b00000<>+40(SB)/4, $0xc2b00000
-DATA lanes_c2b00000<>+44(SB)/4, $0xc2b00000
-DATA lanes_c2b00000<>+48(SB)/4, $0xc2b00000
-DATA lanes_c2b00000<>+52(SB)/4, $0xc2b00000
-DATA lanes_c2b00000<>+56(SB)/4, $0xc2b00000
-DATA lanes_c2b00000<>+60(SB)/4, $0xc2b00000
-GLOBL lanes_c2b00000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_c2b00000<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_42b1999a<>+0(SB)/4, $0x42b1999a
 DATA lanes_42b1999a<>+4(SB)/4, $0x42b1999a
@@ -911,15 +863,7 @@ DATA lanes_42b1999a<>+16(SB)/4, $0x42b1999a
 DATA lanes_42b1999a<>+20(SB)/4, $0x42b1999a
 DATA lanes_42b1999a<>+24(SB)/4, $0x42b1999a
 DATA lanes_42b1999a<>+28(SB)/4, $0x42b1999a
-DATA lanes_42b1999a<>+32(SB)/4, $0x42b1999a
-DATA lanes_42b1999a<>+36(SB)/4, $0x42b1999a
-DATA lanes_42b1999a<>+40(SB)/4, $0x42b1999a
-DATA lanes_42b1999a<>+44(SB)/4, $0x42b1999a
-DATA lanes_42b1999a<>+48(SB)/4, $0x42b1999a
-DATA lanes_42b1999a<>+52(SB)/4, $0x42b1999a
-DATA lanes_42b1999a<>+56(SB)/4, $0x42b1999a
-DATA lanes_42b1999a<>+60(SB)/4, $0x42b1999a
-GLOBL lanes_42b1999a<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_42b1999a<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3fb8aa3b<>+0(SB)/4, $0x3fb8aa3b
 DATA lanes_3fb8aa3b<>+4(SB)/4, $0x3fb8aa3b
@@ -929,15 +873,7 @@ DATA lanes_3fb8aa3b<>+16(SB)/4, $0x3fb8aa3b
 DATA lanes_3fb8aa3b<>+20(SB)/4, $0x3fb8aa3b
 DATA lanes_3fb8aa3b<>+24(SB)/4, $0x3fb8aa3b
 DATA lanes_3fb8aa3b<>+28(SB)/4, $0x3fb8aa3b
-DATA lanes_3fb8aa3b<>+32(SB)/4, $0x3fb8aa3b
-DATA lanes_3fb8aa3b<>+36(SB)/4, $0x3fb8aa3b
-DATA lanes_3fb8aa3b<>+40(SB)/4, $0x3fb8aa3b
-DATA lanes_3fb8aa3b<>+44(SB)/4, $0x3fb8aa3b
-DATA lanes_3fb8aa3b<>+48(SB)/4, $0x3fb8aa3b
-DATA lanes_3fb8aa3b<>+52(SB)/4, $0x3fb8aa3b
-DATA lanes_3fb8aa3b<>+56(SB)/4, $0x3fb8aa3b
-DATA lanes_3fb8aa3b<>+60(SB)/4, $0x3fb8aa3b
-GLOBL lanes_3fb8aa3b<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3fb8aa3b<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3f318000<>+0(SB)/4, $0x3f318000
 DATA lanes_3f318000<>+4(SB)/4, $0x3f318000
@@ -947,15 +883,7 @@ DATA lanes_3f318000<>+16(SB)/4, $0x3f318000
 DATA lanes_3f318000<>+20(SB)/4, $0x3f318000
 DATA lanes_3f318000<>+24(SB)/4, $0x3f318000
 DATA lanes_3f318000<>+28(SB)/4, $0x3f318000
-DATA lanes_3f318000<>+32(SB)/4, $0x3f318000
-DATA lanes_3f318000<>+36(SB)/4, $0x3f318000
-DATA lanes_3f318000<>+40(SB)/4, $0x3f318000
-DATA lanes_3f318000<>+44(SB)/4, $0x3f318000
-DATA lanes_3f318000<>+48(SB)/4, $0x3f318000
-DATA lanes_3f318000<>+52(SB)/4, $0x3f318000
-DATA lanes_3f318000<>+56(SB)/4, $0x3f318000
-DATA lanes_3f318000<>+60(SB)/4, $0x3f318000
-GLOBL lanes_3f318000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3f318000<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_b95e8083<>+0(SB)/4, $0xb95e8083
 DATA lanes_b95e8083<>+4(SB)/4, $0xb95e8083
@@ -965,15 +893,7 @@ DATA lanes_b95e8083<>+16(SB)/4, $0xb95e8083
 DATA lanes_b95e8083<>+20(SB)/4, $0xb95e8083
 DATA lanes_b95e8083<>+24(SB)/4, $0xb95e8083
 DATA lanes_b95e8083<>+28(SB)/4, $0xb95e8083
-DATA lanes_b95e8083<>+32(SB)/4, $0xb95e8083
-DATA lanes_b95e8083<>+36(SB)/4, $0xb95e8083
-DATA lanes_b95e8083<>+40(SB)/4, $0xb95e8083
-DATA lanes_b95e8083<>+44(SB)/4, $0xb95e8083
-DATA lanes_b95e8083<>+48(SB)/4, $0xb95e8083
-DATA lanes_b95e8083<>+52(SB)/4, $0xb95e8083
-DATA lanes_b95e8083<>+56(SB)/4, $0xb95e8083
-DATA lanes_b95e8083<>+60(SB)/4, $0xb95e8083
-GLOBL lanes_b95e8083<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_b95e8083<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_39506967<>+0(SB)/4, $0x39506967
 DATA lanes_39506967<>+4(SB)/4, $0x39506967
@@ -983,15 +903,7 @@ DATA lanes_39506967<>+16(SB)/4, $0x39506967
 DATA lanes_39506967<>+20(SB)/4, $0x39506967
 DATA lanes_39506967<>+24(SB)/4, $0x39506967
 DATA lanes_39506967<>+28(SB)/4, $0x39506967
-DATA lanes_39506967<>+32(SB)/4, $0x39506967
-DATA lanes_39506967<>+36(SB)/4, $0x39506967
-DATA lanes_39506967<>+40(SB)/4, $0x39506967
-DATA lanes_39506967<>+44(SB)/4, $0x39506967
-DATA lanes_39506967<>+48(SB)/4, $0x39506967
-DATA lanes_39506967<>+52(SB)/4, $0x39506967
-DATA lanes_39506967<>+56(SB)/4, $0x39506967
-DATA lanes_39506967<>+60(SB)/4, $0x39506967
-GLOBL lanes_39506967<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_39506967<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3ab743ce<>+0(SB)/4, $0x3ab743ce
 DATA lanes_3ab743ce<>+4(SB)/4, $0x3ab743ce
@@ -1001,15 +913,7 @@ DATA lanes_3ab743ce<>+16(SB)/4, $0x3ab743ce
 DATA lanes_3ab743ce<>+20(SB)/4, $0x3ab743ce
 DATA lanes_3ab743ce<>+24(SB)/4, $0x3ab743ce
 DATA lanes_3ab743ce<>+28(SB)/4, $0x3ab743ce
-DATA lanes_3ab743ce<>+32(SB)/4, $0x3ab743ce
-DATA lanes_3ab743ce<>+36(SB)/4, $0x3ab743ce
-DATA lanes_3ab743ce<>+40(SB)/4, $0x3ab743ce
-DATA lanes_3ab743ce<>+44(SB)/4, $0x3ab743ce
-DATA lanes_3ab743ce<>+48(SB)/4, $0x3ab743ce
-DATA lanes_3ab743ce<>+52(SB)/4, $0x3ab743ce
-DATA lanes_3ab743ce<>+56(SB)/4, $0x3ab743ce
-DATA lanes_3ab743ce<>+60(SB)/4, $0x3ab743ce
-GLOBL lanes_3ab743ce<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3ab743ce<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3c088908<>+0(SB)/4, $0x3c088908
 DATA lanes_3c088908<>+4(SB)/4, $0x3c088908
@@ -1019,15 +923,7 @@ DATA lanes_3c088908<>+16(SB)/4, $0x3c088908
 DATA lanes_3c088908<>+20(SB)/4, $0x3c088908
 DATA lanes_3c088908<>+24(SB)/4, $0x3c088908
 DATA lanes_3c088908<>+28(SB)/4, $0x3c088908
-DATA lanes_3c088908<>+32(SB)/4, $0x3c088908
-DATA lanes_3c088908<>+36(SB)/4, $0x3c088908
-DATA lanes_3c088908<>+40(SB)/4, $0x3c088908
-DATA lanes_3c088908<>+44(SB)/4, $0x3c088908
-DATA lanes_3c088908<>+48(SB)/4, $0x3c088908
-DATA lanes_3c088908<>+52(SB)/4, $0x3c088908
-DATA lanes_3c088908<>+56(SB)/4, $0x3c088908
-DATA lanes_3c088908<>+60(SB)/4, $0x3c088908
-GLOBL lanes_3c088908<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3c088908<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3d2aa9c1<>+0(SB)/4, $0x3d2aa9c1
 DATA lanes_3d2aa9c1<>+4(SB)/4, $0x3d2aa9c1
@@ -1037,15 +933,7 @@ DATA lanes_3d2aa9c1<>+16(SB)/4, $0x3d2aa9c1
 DATA lanes_3d2aa9c1<>+20(SB)/4, $0x3d2aa9c1
 DATA lanes_3d2aa9c1<>+24(SB)/4, $0x3d2aa9c1
 DATA lanes_3d2aa9c1<>+28(SB)/4, $0x3d2aa9c1
-DATA lanes_3d2aa9c1<>+32(SB)/4, $0x3d2aa9c1
-DATA lanes_3d2aa9c1<>+36(SB)/4, $0x3d2aa9c1
-DATA lanes_3d2aa9c1<>+40(SB)/4, $0x3d2aa9c1
-DATA lanes_3d2aa9c1<>+44(SB)/4, $0x3d2aa9c1
-DATA lanes_3d2aa9c1<>+48(SB)/4, $0x3d2aa9c1
-DATA lanes_3d2aa9c1<>+52(SB)/4, $0x3d2aa9c1
-DATA lanes_3d2aa9c1<>+56(SB)/4, $0x3d2aa9c1
-DATA lanes_3d2aa9c1<>+60(SB)/4, $0x3d2aa9c1
-GLOBL lanes_3d2aa9c1<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3d2aa9c1<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3e2aaaaa<>+0(SB)/4, $0x3e2aaaaa
 DATA lanes_3e2aaaaa<>+4(SB)/4, $0x3e2aaaaa
@@ -1055,15 +943,7 @@ DATA lanes_3e2aaaaa<>+16(SB)/4, $0x3e2aaaaa
 DATA lanes_3e2aaaaa<>+20(SB)/4, $0x3e2aaaaa
 DATA lanes_3e2aaaaa<>+24(SB)/4, $0x3e2aaaaa
 DATA lanes_3e2aaaaa<>+28(SB)/4, $0x3e2aaaaa
-DATA lanes_3e2aaaaa<>+32(SB)/4, $0x3e2aaaaa
-DATA lanes_3e2aaaaa<>+36(SB)/4, $0x3e2aaaaa
-DATA lanes_3e2aaaaa<>+40(SB)/4, $0x3e2aaaaa
-DATA lanes_3e2aaaaa<>+44(SB)/4, $0x3e2aaaaa
-DATA lanes_3e2aaaaa<>+48(SB)/4, $0x3e2aaaaa
-DATA lanes_3e2aaaaa<>+52(SB)/4, $0x3e2aaaaa
-DATA lanes_3e2aaaaa<>+56(SB)/4, $0x3e2aaaaa
-DATA lanes_3e2aaaaa<>+60(SB)/4, $0x3e2aaaaa
-GLOBL lanes_3e2aaaaa<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3e2aaaaa<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_3f000000<>+0(SB)/4, $0x3f000000
 DATA lanes_3f000000<>+4(SB)/4, $0x3f000000
@@ -1073,15 +953,7 @@ DATA lanes_3f000000<>+16(SB)/4, $0x3f000000
 DATA lanes_3f000000<>+20(SB)/4, $0x3f000000
 DATA lanes_3f000000<>+24(SB)/4, $0x3f000000
 DATA lanes_3f000000<>+28(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+32(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+36(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+40(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+44(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+48(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+52(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+56(SB)/4, $0x3f000000
-DATA lanes_3f000000<>+60(SB)/4, $0x3f000000
-GLOBL lanes_3f000000<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_3f000000<>(SB), RODATA|NOPTR, $32
 
 DATA lanes_0000007f<>+0(SB)/4, $0x0000007f
 DATA lanes_0000007f<>+4(SB)/4, $0x0000007f
@@ -1091,15 +963,7 @@ DATA lanes_0000007f<>+16(SB)/4, $0x0000007f
 DATA lanes_0000007f<>+20(SB)/4, $0x0000007f
 DATA lanes_0000007f<>+24(SB)/4, $0x0000007f
 DATA lanes_0000007f<>+28(SB)/4, $0x0000007f
-DATA lanes_0000007f<>+32(SB)/4, $0x0000007f
-DATA lanes_0000007f<>+36(SB)/4, $0x0000007f
-DATA lanes_0000007f<>+40(SB)/4, $0x0000007f
-DATA lanes_0000007f<>+44(SB)/4, $0x0000007f
-DATA lanes_0000007f<>+48(SB)/4, $0x0000007f
-DATA lanes_0000007f<>+52(SB)/4, $0x0000007f
-DATA lanes_0000007f<>+56(SB)/4, $0x0000007f
-DATA lanes_0000007f<>+60(SB)/4, $0x0000007f
-GLOBL lanes_0000007f<>(SB), RODATA|NOPTR, $64
+GLOBL lanes_0000007f<>(SB), RODATA|NOPTR, $32
 
 // func expToAVX2(dst []float32, x []float32, shift float32) float32
 // Requires: AVX, AVX2, FMA3, SSE
@@ -1457,43 +1321,43 @@ TEXT ·sumAbsAVX512(SB), NOSPLIT, $0-28
 	XORQ   DX, DX
 
 loop53:
-	CMPQ    CX, $0x00000040
-	JL      done54
-	VMOVUPS (AX)(DX*1), Z4
-	VPANDD  lanes_7fffffff<>+0(SB), Z4, Z4
-	VADDPS  Z4, Z0, Z0
-	VMOVUPS 64(AX)(DX*1), Z4
-	VPANDD  lanes_7fffffff<>+0(SB), Z4, Z4
-	VADDPS  Z4, Z1, Z1
-	VMOVUPS 128(AX)(DX*1), Z4
-	VPANDD  lanes_7fffffff<>+0(SB), Z4, Z4
-	VADDPS  Z4, Z2, Z2
-	VMOVUPS 192(AX)(DX*1), Z4
-	VPANDD  lanes_7fffffff<>+0(SB), Z4, Z4
-	VADDPS  Z4, Z3, Z3
-	ADDQ    $0x00000100, DX
-	SUBQ    $0x00000040, CX
-	JMP     loop53
+	CMPQ        CX, $0x00000040
+	JL          done54
+	VMOVUPS     (AX)(DX*1), Z4
+	VPANDD.BCST lanes_7fffffff<>+0(SB), Z4, Z4
+	VADDPS      Z4, Z0, Z0
+	VMOVUPS     64(AX)(DX*1), Z4
+	VPANDD.BCST lanes_7fffffff<>+0(SB), Z4, Z4
+	VADDPS      Z4, Z1, Z1
+	VMOVUPS     128(AX)(DX*1), Z4
+	VPANDD.BCST lanes_7fffffff<>+0(SB), Z4, Z4
+	VADDPS      Z4, Z2, Z2
+	VMOVUPS     192(AX)(DX*1), Z4
+	VPANDD.BCST lanes_7fffffff<>+0(SB), Z4, Z4
+	VADDPS      Z4, Z3, Z3
+	ADDQ        $0x00000100, DX
+	SUBQ        $0x00000040, CX
+	JMP         loop53
 
 done54:
 loop55:
-	CMPQ    CX, $0x00000010
-	JL      done56
-	VMOVUPS (AX)(DX*1), Z4
-	VPANDD  lanes_7fffffff<>+0(SB), Z4, Z4
-	VADDPS  Z4, Z0, Z0
-	ADDQ    $0x00000040, DX
-	SUBQ    $0x00000010, CX
-	JMP     loop55
+	CMPQ        CX, $0x00000010
+	JL          done56
+	VMOVUPS     (AX)(DX*1), Z4
+	VPANDD.BCST lanes_7fffffff<>+0(SB), Z4, Z4
+	VADDPS      Z4, Z0, Z0
+	ADDQ        $0x00000040, DX
+	SUBQ        $0x00000010, CX
+	JMP         loop55
 
 done56:
-	TESTQ     CX, CX
-	JZ        end57
-	LEAQ      first_lanes_masks<>+0(SB), BX
-	KMOVW     (BX)(CX*2), K1
-	VMOVUPS.Z (AX)(DX*1), K1, Z4
-	VPANDD    lanes_7fffffff<>+0(SB), Z4, Z4
-	VADDPS    Z4, Z0, Z0
+	TESTQ       CX, CX
+	JZ          end57
+	LEAQ        first_lanes_masks<>+0(SB), BX
+	KMOVW       (BX)(CX*2), K1
+	VMOVUPS.Z   (AX)(DX*1), K1, Z4
+	VPANDD.BCST lanes_7fffffff<>+0(SB), Z4, Z4
+	VADDPS      Z4, Z0, Z0
 
 end57:
 	VADDPS        Z1, Z0, Z0
@@ -1660,14 +1524,14 @@ end67:
 // func maxAVX512(x []float32) float32
 // Requires: AVX, AVX512F, SSE
 TEXT ·maxAVX512(SB), NOSPLIT, $0-28
-	MOVQ    x_base+0(FP), AX
-	VMOVUPS lanes_ff800000<>+0(SB), Z0
-	VPXORD  Z1, Z1, Z1
-	VMOVUPS lanes_ff800000<>+0(SB), Z2
-	VMOVUPS lanes_ff800000<>+0(SB), Z3
-	VMOVUPS lanes_3f800000<>+0(SB), Z4
-	MOVQ    x_len+8(FP), CX
-	XORQ    DX, DX
+	MOVQ         x_base+0(FP), AX
+	VBROADCASTSS lanes_ff800000<>+0(SB), Z0
+	VPXORD       Z1, Z1, Z1
+	VBROADCASTSS lanes_ff800000<>+0(SB), Z2
+	VBROADCASTSS lanes_ff800000<>+0(SB), Z3
+	VBROADCASTSS lanes_3f800000<>+0(SB), Z4
+	MOVQ         x_len+8(FP), CX
+	XORQ         DX, DX
 
 loop68:
 	CMPQ      CX, $0x00000020
@@ -1744,14 +1608,14 @@ clean73:
 // func minAVX512(x []float32) float32
 // Requires: AVX, AVX512F, SSE
 TEXT ·minAVX512(SB), NOSPLIT, $0-28
-	MOVQ    x_base+0(FP), AX
-	VMOVUPS lanes_7f800000<>+0(SB), Z0
-	VPXORD  Z1, Z1, Z1
-	VMOVUPS lanes_7f800000<>+0(SB), Z2
-	VMOVUPS lanes_7f800000<>+0(SB), Z3
-	VMOVUPS lanes_3f800000<>+0(SB), Z4
-	MOVQ    x_len+8(FP), CX
-	XORQ    DX, DX
+	MOVQ         x_base+0(FP), AX
+	VBROADCASTSS lanes_7f800000<>+0(SB), Z0
+	VPXORD       Z1, Z1, Z1
+	VBROADCASTSS lanes_7f800000<>+0(SB), Z2
+	VBROADCASTSS lanes_7f800000<>+0(SB), Z3
+	VBROADCASTSS lanes_3f800000<>+0(SB), Z4
+	MOVQ         x_len+8(FP), CX
+	XORQ         DX, DX
 
 loop74:
 	CMPQ      CX, $0x00000020
@@ -1835,68 +1699,68 @@ TEXT ·sumExpAVX512(SB), NOSPLIT, $0-36
 	XORQ         DX, DX
 
 loop80:
-	CMPQ         CX, $0x00000010
-	JL           done81
-	VMOVUPS      (AX)(DX*1), Z2
-	VSUBPS       Z0, Z2, Z2
-	VMOVUPS      lanes_c2b00000<>+0(SB), Z6
-	VMAXPS       Z2, Z6, Z2
-	VMOVUPS      lanes_42b1999a<>+0(SB), Z6
-	VMINPS       Z2, Z6, Z2
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Z2, Z6
-	VCVTPS2DQ    Z6, Z6
-	VCVTDQ2PS    Z6, Z7
-	VFNMADD231PS lanes_3f318000<>+0(SB), Z7, Z2
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Z7, Z2
-	VMOVUPS      lanes_39506967<>+0(SB), Z7
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Z2, Z7
-	VFMADD213PS  lanes_3c088908<>+0(SB), Z2, Z7
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Z2, Z7
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Z2, Z7
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z2, Z7
-	VMULPS       Z2, Z7, Z7
-	VFMADD213PS  Z2, Z2, Z7
-	VADDPS       lanes_3f800000<>+0(SB), Z7, Z2
-	VPADDD       lanes_0000007f<>+0(SB), Z6, Z6
-	VPSLLD       $0x17, Z6, Z6
-	VMULPS       Z6, Z2, Z2
-	VPXORD       Z3, Z3, Z3
-	VADDPS       Z2, Z1, Z1
-	ADDQ         $0x00000040, DX
-	SUBQ         $0x00000010, CX
-	JMP          loop80
+	CMPQ              CX, $0x00000010
+	JL                done81
+	VMOVUPS           (AX)(DX*1), Z2
+	VSUBPS            Z0, Z2, Z2
+	VBROADCASTSS      lanes_c2b00000<>+0(SB), Z6
+	VMAXPS            Z2, Z6, Z2
+	VBROADCASTSS      lanes_42b1999a<>+0(SB), Z6
+	VMINPS            Z2, Z6, Z2
+	VMULPS.BCST       lanes_3fb8aa3b<>+0(SB), Z2, Z6
+	VCVTPS2DQ         Z6, Z6
+	VCVTDQ2PS         Z6, Z7
+	VFNMADD231PS.BCST lanes_3f318000<>+0(SB), Z7, Z2
+	VFNMADD231PS.BCST lanes_b95e8083<>+0(SB), Z7, Z2
+	VBROADCASTSS      lanes_39506967<>+0(SB), Z7
+	VFMADD213PS.BCST  lanes_3ab743ce<>+0(SB), Z2, Z7
+	VFMADD213PS.BCST  lanes_3c088908<>+0(SB), Z2, Z7
+	VFMADD213PS.BCST  lanes_3d2aa9c1<>+0(SB), Z2, Z7
+	VFMADD213PS.BCST  lanes_3e2aaaaa<>+0(SB), Z2, Z7
+	VFMADD213PS.BCST  lanes_3f000000<>+0(SB), Z2, Z7
+	VMULPS            Z2, Z7, Z7
+	VFMADD213PS       Z2, Z2, Z7
+	VADDPS.BCST       lanes_3f800000<>+0(SB), Z7, Z2
+	VPADDD.BCST       lanes_0000007f<>+0(SB), Z6, Z6
+	VPSLLD            $0x17, Z6, Z6
+	VMULPS            Z6, Z2, Z2
+	VPXORD            Z3, Z3, Z3
+	VADDPS            Z2, Z1, Z1
+	ADDQ              $0x00000040, DX
+	SUBQ              $0x00000010, CX
+	JMP               loop80
 
 done81:
-	TESTQ        CX, CX
-	JZ           end82
-	LEAQ         first_lanes_masks<>+0(SB), BX
-	KMOVW        (BX)(CX*2), K1
-	VMOVUPS.Z    (AX)(DX*1), K1, Z2
-	VSUBPS       Z0, Z2, Z0
-	VMOVUPS      lanes_c2b00000<>+0(SB), Z2
-	VMAXPS       Z0, Z2, Z0
-	VMOVUPS      lanes_42b1999a<>+0(SB), Z2
-	VMINPS       Z0, Z2, Z0
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Z0, Z2
-	VCVTPS2DQ    Z2, Z2
-	VCVTDQ2PS    Z2, Z3
-	VFNMADD231PS lanes_3f318000<>+0(SB), Z3, Z0
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Z3, Z0
-	VMOVUPS      lanes_39506967<>+0(SB), Z3
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Z0, Z3
-	VFMADD213PS  lanes_3c088908<>+0(SB), Z0, Z3
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Z0, Z3
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Z0, Z3
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z0, Z3
-	VMULPS       Z0, Z3, Z3
-	VFMADD213PS  Z0, Z0, Z3
-	VADDPS       lanes_3f800000<>+0(SB), Z3, Z0
-	VPADDD       lanes_0000007f<>+0(SB), Z2, Z2
-	VPSLLD       $0x17, Z2, Z2
-	VMULPS       Z2, Z0, Z0
-	VPXORD       Z4, Z4, Z4
-	VBLENDMPS    Z0, Z4, K1, Z5
-	VADDPS       Z5, Z1, Z1
+	TESTQ             CX, CX
+	JZ                end82
+	LEAQ              first_lanes_masks<>+0(SB), BX
+	KMOVW             (BX)(CX*2), K1
+	VMOVUPS.Z         (AX)(DX*1), K1, Z2
+	VSUBPS            Z0, Z2, Z0
+	VBROADCASTSS      lanes_c2b00000<>+0(SB), Z2
+	VMAXPS            Z0, Z2, Z0
+	VBROADCASTSS      lanes_42b1999a<>+0(SB), Z2
+	VMINPS            Z0, Z2, Z0
+	VMULPS.BCST       lanes_3fb8aa3b<>+0(SB), Z0, Z2
+	VCVTPS2DQ         Z2, Z2
+	VCVTDQ2PS         Z2, Z3
+	VFNMADD231PS.BCST lanes_3f318000<>+0(SB), Z3, Z0
+	VFNMADD231PS.BCST lanes_b95e8083<>+0(SB), Z3, Z0
+	VBROADCASTSS      lanes_39506967<>+0(SB), Z3
+	VFMADD213PS.BCST  lanes_3ab743ce<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  lanes_3c088908<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  lanes_3d2aa9c1<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  lanes_3e2aaaaa<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  lanes_3f000000<>+0(SB), Z0, Z3
+	VMULPS            Z0, Z3, Z3
+	VFMADD213PS       Z0, Z0, Z3
+	VADDPS.BCST       lanes_3f800000<>+0(SB), Z3, Z0
+	VPADDD.BCST       lanes_0000007f<>+0(SB), Z2, Z2
+	VPSLLD            $0x17, Z2, Z2
+	VMULPS            Z2, Z0, Z0
+	VPXORD            Z4, Z4, Z4
+	VBLENDMPS         Z0, Z4, K1, Z5
+	VADDPS            Z5, Z1, Z1
 
 end82:
 	VEXTRACTF64X4 $0x01, Z1, Y0
@@ -1924,70 +1788,70 @@ TEXT ·expToAVX512(SB), NOSPLIT, $0-60
 	XORQ         BX, BX
 
 loop83:
-	CMPQ         DX, $0x00000010
-	JL           done84
-	VMOVUPS      (CX)(BX*1), Z2
-	VSUBPS       Z0, Z2, Z2
-	VMOVUPS      lanes_c2b00000<>+0(SB), Z6
-	VMAXPS       Z2, Z6, Z2
-	VMOVUPS      lanes_42b1999a<>+0(SB), Z6
-	VMINPS       Z2, Z6, Z2
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Z2, Z6
-	VCVTPS2DQ    Z6, Z6
-	VCVTDQ2PS    Z6, Z7
-	VFNMADD231PS lanes_3f318000<>+0(SB), Z7, Z2
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Z7, Z2
-	VMOVUPS      lanes_39506967<>+0(SB), Z7
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Z2, Z7
-	VFMADD213PS  lanes_3c088908<>+0(SB), Z2, Z7
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Z2, Z7
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Z2, Z7
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z2, Z7
-	VMULPS       Z2, Z7, Z7
-	VFMADD213PS  Z2, Z2, Z7
-	VADDPS       lanes_3f800000<>+0(SB), Z7, Z2
-	VPADDD       lanes_0000007f<>+0(SB), Z6, Z6
-	VPSLLD       $0x17, Z6, Z6
-	VMULPS       Z6, Z2, Z2
-	VMOVUPS      Z2, (AX)(BX*1)
-	VPXORD       Z3, Z3, Z3
-	VADDPS       Z2, Z1, Z1
-	ADDQ         $0x00000040, BX
-	SUBQ         $0x00000010, DX
-	JMP          loop83
+	CMPQ              DX, $0x00000010
+	JL                done84
+	VMOVUPS           (CX)(BX*1), Z2
+	VSUBPS            Z0, Z2, Z2
+	VBROADCASTSS      lanes_c2b00000<>+0(SB), Z6
+	VMAXPS            Z2, Z6, Z2
+	VBROADCASTSS      lanes_42b1999a<>+0(SB), Z6
+	VMINPS            Z2, Z6, Z2
+	VMULPS.BCST       lanes_3fb8aa3b<>+0(SB), Z2, Z6
+	VCVTPS2DQ         Z6, Z6
+	VCVTDQ2PS         Z6, Z7
+	VFNMADD231PS.BCST lanes_3f318000<>+0(SB), Z7, Z2
+	VFNMADD231PS.BCST lanes_b95e8083<>+0(SB), Z7, Z2
+	VBROADCASTSS      lanes_39506967<>+0(SB), Z7
+	VFMADD213PS.BCST  lanes_3ab743ce<>+0(SB), Z2, Z7
+	VFMADD213PS.BCST  lanes_3c088908<>+0(SB), Z2, Z7
+	VFMADD213PS.BCST  lanes_3d2aa9c1<>+0(SB), Z2, Z7
+	VFMADD213PS.BCST  lanes_3e2aaaaa<>+0(SB), Z2, Z7
+	VFMADD213PS.BCST  lanes_3f000000<>+0(SB), Z2, Z7
+	VMULPS            Z2, Z7, Z7
+	VFMADD213PS       Z2, Z2, Z7
+	VADDPS.BCST       lanes_3f800000<>+0(SB), Z7, Z2
+	VPADDD.BCST       lanes_0000007f<>+0(SB), Z6, Z6
+	VPSLLD            $0x17, Z6, Z6
+	VMULPS            Z6, Z2, Z2
+	VMOVUPS           Z2, (AX)(BX*1)
+	VPXORD            Z3, Z3, Z3
+	VADDPS            Z2, Z1, Z1
+	ADDQ              $0x00000040, BX
+	SUBQ              $0x00000010, DX
+	JMP               loop83
 
 done84:
-	TESTQ        DX, DX
-	JZ           end85
-	LEAQ         first_lanes_masks<>+0(SB), SI
-	KMOVW        (SI)(DX*2), K1
-	VMOVUPS.Z    (CX)(BX*1), K1, Z2
-	VSUBPS       Z0, Z2, Z0
-	VMOVUPS      lanes_c2b00000<>+0(SB), Z2
-	VMAXPS       Z0, Z2, Z0
-	VMOVUPS      lanes_42b1999a<>+0(SB), Z2
-	VMINPS       Z0, Z2, Z0
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Z0, Z2
-	VCVTPS2DQ    Z2, Z2
-	VCVTDQ2PS    Z2, Z3
-	VFNMADD231PS lanes_3f318000<>+0(SB), Z3, Z0
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Z3, Z0
-	VMOVUPS      lanes_39506967<>+0(SB), Z3
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Z0, Z3
-	VFMADD213PS  lanes_3c088908<>+0(SB), Z0, Z3
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Z0, Z3
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Z0, Z3
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z0, Z3
-	VMULPS       Z0, Z3, Z3
-	VFMADD213PS  Z0, Z0, Z3
-	VADDPS       lanes_3f800000<>+0(SB), Z3, Z0
-	VPADDD       lanes_0000007f<>+0(SB), Z2, Z2
-	VPSLLD       $0x17, Z2, Z2
-	VMULPS       Z2, Z0, Z0
-	VMOVUPS      Z0, K1, (AX)(BX*1)
-	VPXORD       Z4, Z4, Z4
-	VBLENDMPS    Z0, Z4, K1, Z5
-	VADDPS       Z5, Z1, Z1
+	TESTQ             DX, DX
+	JZ                end85
+	LEAQ              first_lanes_masks<>+0(SB), SI
+	KMOVW             (SI)(DX*2), K1
+	VMOVUPS.Z         (CX)(BX*1), K1, Z2
+	VSUBPS            Z0, Z2, Z0
+	VBROADCASTSS      lanes_c2b00000<>+0(SB), Z2
+	VMAXPS            Z0, Z2, Z0
+	VBROADCASTSS      lanes_42b1999a<>+0(SB), Z2
+	VMINPS            Z0, Z2, Z0
+	VMULPS.BCST       lanes_3fb8aa3b<>+0(SB), Z0, Z2
+	VCVTPS2DQ         Z2, Z2
+	VCVTDQ2PS         Z2, Z3
+	VFNMADD231PS.BCST lanes_3f318000<>+0(SB), Z3, Z0
+	VFNMADD231PS.BCST lanes_b95e8083<>+0(SB), Z3, Z0
+	VBROADCASTSS      lanes_39506967<>+0(SB), Z3
+	VFMADD213PS.BCST  lanes_3ab743ce<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  lanes_3c088908<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  lanes_3d2aa9c1<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  lanes_3e2aaaaa<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  lanes_3f000000<>+0(SB), Z0, Z3
+	VMULPS            Z0, Z3, Z3
+	VFMADD213PS       Z0, Z0, Z3
+	VADDPS.BCST       lanes_3f800000<>+0(SB), Z3, Z0
+	VPADDD.BCST       lanes_0000007f<>+0(SB), Z2, Z2
+	VPSLLD            $0x17, Z2, Z2
+	VMULPS            Z2, Z0, Z0
+	VMOVUPS           Z0, K1, (AX)(BX*1)
+	VPXORD            Z4, Z4, Z4
+	VBLENDMPS         Z0, Z4, K1, Z5
+	VADDPS            Z5, Z1, Z1
 
 end85:
 	VEXTRACTF64X4 $0x01, Z1, Y0
@@ -2014,71 +1878,71 @@ TEXT ·accExpAVX512(SB), NOSPLIT, $0-72
 	XORQ SI, SI
 
 loop86:
-	CMPQ         BX, $0x00000010
-	JL           done87
-	VMOVUPS      (CX)(SI*1), Z0
-	VMOVUPS      (DX)(SI*1), Z1
-	VSUBPS       Z1, Z0, Z0
-	VMOVUPS      lanes_c2b00000<>+0(SB), Z1
-	VMAXPS       Z0, Z1, Z0
-	VMOVUPS      lanes_42b1999a<>+0(SB), Z1
-	VMINPS       Z0, Z1, Z0
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Z0, Z1
-	VCVTPS2DQ    Z1, Z1
-	VCVTDQ2PS    Z1, Z2
-	VFNMADD231PS lanes_3f318000<>+0(SB), Z2, Z0
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Z2, Z0
-	VMOVUPS      lanes_39506967<>+0(SB), Z2
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Z0, Z2
-	VFMADD213PS  lanes_3c088908<>+0(SB), Z0, Z2
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Z0, Z2
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Z0, Z2
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z0, Z2
-	VMULPS       Z0, Z2, Z2
-	VFMADD213PS  Z0, Z0, Z2
-	VADDPS       lanes_3f800000<>+0(SB), Z2, Z0
-	VPADDD       lanes_0000007f<>+0(SB), Z1, Z1
-	VPSLLD       $0x17, Z1, Z1
-	VMULPS       Z1, Z0, Z0
-	VMOVUPS      (AX)(SI*1), Z1
-	VADDPS       Z1, Z0, Z0
-	VMOVUPS      Z0, (AX)(SI*1)
-	ADDQ         $0x00000040, SI
-	SUBQ         $0x00000010, BX
-	JMP          loop86
+	CMPQ              BX, $0x00000010
+	JL                done87
+	VMOVUPS           (CX)(SI*1), Z0
+	VMOVUPS           (DX)(SI*1), Z1
+	VSUBPS            Z1, Z0, Z0
+	VBROADCASTSS      lanes_c2b00000<>+0(SB), Z1
+	VMAXPS            Z0, Z1, Z0
+	VBROADCASTSS      lanes_42b1999a<>+0(SB), Z1
+	VMINPS            Z0, Z1, Z0
+	VMULPS.BCST       lanes_3fb8aa3b<>+0(SB), Z0, Z1
+	VCVTPS2DQ         Z1, Z1
+	VCVTDQ2PS         Z1, Z2
+	VFNMADD231PS.BCST lanes_3f318000<>+0(SB), Z2, Z0
+	VFNMADD231PS.BCST lanes_b95e8083<>+0(SB), Z2, Z0
+	VBROADCASTSS      lanes_39506967<>+0(SB), Z2
+	VFMADD213PS.BCST  lanes_3ab743ce<>+0(SB), Z0, Z2
+	VFMADD213PS.BCST  lanes_3c088908<>+0(SB), Z0, Z2
+	VFMADD213PS.BCST  lanes_3d2aa9c1<>+0(SB), Z0, Z2
+	VFMADD213PS.BCST  lanes_3e2aaaaa<>+0(SB), Z0, Z2
+	VFMADD213PS.BCST  lanes_3f000000<>+0(SB), Z0, Z2
+	VMULPS            Z0, Z2, Z2
+	VFMADD213PS       Z0, Z0, Z2
+	VADDPS.BCST       lanes_3f800000<>+0(SB), Z2, Z0
+	VPADDD.BCST       lanes_0000007f<>+0(SB), Z1, Z1
+	VPSLLD            $0x17, Z1, Z1
+	VMULPS            Z1, Z0, Z0
+	VMOVUPS           (AX)(SI*1), Z1
+	VADDPS            Z1, Z0, Z0
+	VMOVUPS           Z0, (AX)(SI*1)
+	ADDQ              $0x00000040, SI
+	SUBQ              $0x00000010, BX
+	JMP               loop86
 
 done87:
-	TESTQ        BX, BX
-	JZ           end88
-	LEAQ         first_lanes_masks<>+0(SB), DI
-	KMOVW        (DI)(BX*2), K1
-	VMOVUPS.Z    (CX)(SI*1), K1, Z0
-	VMOVUPS.Z    (DX)(SI*1), K1, Z1
-	VSUBPS       Z1, Z0, Z0
-	VMOVUPS      lanes_c2b00000<>+0(SB), Z1
-	VMAXPS       Z0, Z1, Z0
-	VMOVUPS      lanes_42b1999a<>+0(SB), Z1
-	VMINPS       Z0, Z1, Z0
-	VMULPS       lanes_3fb8aa3b<>+0(SB), Z0, Z1
-	VCVTPS2DQ    Z1, Z1
-	VCVTDQ2PS    Z1, Z2
-	VFNMADD231PS lanes_3f318000<>+0(SB), Z2, Z0
-	VFNMADD231PS lanes_b95e8083<>+0(SB), Z2, Z0
-	VMOVUPS      lanes_39506967<>+0(SB), Z2
-	VFMADD213PS  lanes_3ab743ce<>+0(SB), Z0, Z2
-	VFMADD213PS  lanes_3c088908<>+0(SB), Z0, Z2
-	VFMADD213PS  lanes_3d2aa9c1<>+0(SB), Z0, Z2
-	VFMADD213PS  lanes_3e2aaaaa<>+0(SB), Z0, Z2
-	VFMADD213PS  lanes_3f000000<>+0(SB), Z0, Z2
-	VMULPS       Z0, Z2, Z2
-	VFMADD213PS  Z0, Z0, Z2
-	VADDPS       lanes_3f800000<>+0(SB), Z2, Z0
-	VPADDD       lanes_0000007f<>+0(SB), Z1, Z1
-	VPSLLD       $0x17, Z1, Z1
-	VMULPS       Z1, Z0, Z0
-	VMOVUPS.Z    (AX)(SI*1), K1, Z1
-	VADDPS       Z1, Z0, Z0
-	VMOVUPS      Z0, K1, (AX)(SI*1)
+	TESTQ             BX, BX
+	JZ                end88
+	LEAQ              first_lanes_masks<>+0(SB), DI
+	KMOVW             (DI)(BX*2), K1
+	VMOVUPS.Z         (CX)(SI*1), K1, Z0
+	VMOVUPS.Z         (DX)(SI*1), K1, Z1
+	VSUBPS            Z1, Z0, Z0
+	VBROADCASTSS      lanes_c2b00000<>+0(SB), Z1
+	VMAXPS            Z0, Z1, Z0
+	VBROADCASTSS      lanes_42b1999a<>+0(SB), Z1
+	VMINPS            Z0, Z1, Z0
+	VMULPS.BCST       lanes_3fb8aa3b<>+0(SB), Z0, Z1
+	VCVTPS2DQ         Z1, Z1
+	VCVTDQ2PS         Z1, Z2
+	VFNMADD231PS.BCST lanes_3f318000<>+0(SB), Z2, Z0
+	VFNMADD231PS.BCST lanes_b95e8083<>+0(SB), Z2, Z0
+	VBROADCASTSS      lanes_39506967<>+0(SB), Z2
+	VFMADD213PS.BCST  lanes_3ab743ce<>+0(SB), Z0, Z2
+	VFMADD213PS.BCST  lanes_3c088908<>+0(SB), Z0, Z2
+	VFMADD213PS.BCST  lanes_3d2aa9c1<>+0(SB), Z0, Z2
+	VFMADD213PS.BCST  lanes_3e2aaaaa<>+0(SB), Z0, Z2
+	VFMADD213PS.BCST  lanes_3f000000<>+0(SB), Z0, Z2
+	VMULPS            Z0, Z2, Z2
+	VFMADD213PS       Z0, Z0, Z2
+	VADDPS.BCST       lanes_3f800000<>+0(SB), Z2, Z0
+	VPADDD.BCST       lanes_0000007f<>+0(SB), Z1, Z1
+	VPSLLD            $0x17, Z1, Z1
+	VMULPS            Z1, Z0, Z0
+	VMOVUPS.Z         (AX)(SI*1), K1, Z1
+	VADDPS            Z1, Z0, Z0
+	VMOVUPS           Z0, K1, (AX)(SI*1)
 
 end88:
 	VZEROUPPER

@@ -16,8 +16,13 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 
 	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/ir"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/pass"
+	"github.com/mmcloughlin/avo/reg"
 )
 
 func main() {
@@ -37,7 +42,30 @@ func main() {
 	for _, s := range isas {
 		emit(s)
 	}
+	pass.Compile = pass.Concat(pass.InstructionPass(broadcastConstant), pass.Compile)
 	Generate()
+}
+
+// broadcastConstant has an instruction over 512 bits read one lane of a constant: the linker aligns
+// data to 32 bytes, so that reading all lanes may cross a cache line, which takes half as long again.
+func broadcastConstant(i *ir.Instruction) error {
+	constant, wide := false, false
+	for _, o := range i.Operands {
+		switch o := o.(type) {
+		case operand.Mem:
+			constant = strings.HasPrefix(o.Symbol.Name, constants)
+		case reg.Register:
+			wide = wide || o.Size() == 64
+		}
+	}
+	switch {
+	case !constant || !wide:
+	case i.Opcode == "VMOVUPS":
+		i.Opcode = "VBROADCASTSS"
+	default:
+		i.Suffixes = append([]string{"BCST"}, i.Suffixes...)
+	}
+	return nil
 }
 
 func pause() {

@@ -59,10 +59,13 @@ func table(name string, fill func()) Mem {
 	return tables[name]
 }
 
-// bits returns a constant of 16 equal 32-bit lanes in memory.
+// constants begin the names of what bits returns.
+const constants = "lanes_"
+
+// bits returns a constant of equal 32-bit lanes in memory.
 func bits(b uint32) Mem {
-	return table(fmt.Sprintf("lanes_%08x", b), func() {
-		for i := range 16 {
+	return table(fmt.Sprintf("%s%08x", constants, b), func() {
+		for i := range 8 {
 			DATA(4*i, U32(b))
 		}
 	})
