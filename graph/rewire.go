@@ -59,7 +59,7 @@ func (r Rewiring) Bytes(n int, x NodeFeatures) int64 {
 	b := 8*int64(len(x.Val)+len(x.Dense)) + 32*int64(n)
 	if r.K > 0 {
 		b += 40 * int64(n) * int64(min(r.K, n))
-		if x.RowPtr == nil {
+		if x.comparedDense(n) {
 			index, _ := SearchScratch(n, x.Cols, min(r.K, n), IndexAuto)
 			b += 4*int64(n)*int64(x.Cols) + int64(index)
 		} else {
@@ -107,7 +107,7 @@ func (r Rewiring) Apply(pool *kernels.Pool, g *Graph, x NodeFeatures, columns []
 		return out, dropped, 0, nil
 	}
 	k := min(r.K, g.N)
-	c, err := NewCandidates(out, nearestRows(pool, rows, x.Cols, k, x.RowPtr != nil), k, false)
+	c, err := NewCandidates(out, nearestRows(pool, rows, x.Cols, k, !x.comparedDense(g.N)), k, false)
 	if err != nil {
 		return nil, 0, 0, err
 	}
@@ -118,6 +118,11 @@ func (r Rewiring) Apply(pool *kernels.Pool, g *Graph, x NodeFeatures, columns []
 		}
 	}
 	return out.with(pairs), dropped, len(pairs), nil
+}
+
+// comparedDense tells whether n rows are compared in all columns, which takes less where an eighth of the elements are not 0.
+func (x NodeFeatures) comparedDense(n int) bool {
+	return x.RowPtr == nil || 8*int64(len(x.Val)) >= int64(n)*int64(x.Cols)
 }
 
 // nearestRows returns the k nearest of each row by cosine, as [KNN] does, but none whose
