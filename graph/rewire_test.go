@@ -11,13 +11,13 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
-// countsOf draws attributes, a third of them not 0, sparse and dense; node 0 has none.
-func countsOf(n, cols int, seed uint64) (sparse, dense NodeFeatures) {
+// countsOf draws attributes, one in so many not 0, sparse and dense; node 0 has none.
+func countsOf(n, cols, one int, seed uint64) (sparse, dense NodeFeatures) {
 	s := rng.New(seed, "counts")
 	sparse, dense = NodeFeatures{Cols: cols, RowPtr: []int32{0}}, NodeFeatures{Cols: cols, Dense: make([]float32, n*cols)}
 	for i := range n {
 		for c := range cols {
-			if at := i*cols + c; i > 0 && s.Intn(uint64(at), 3) == 0 {
+			if at := i*cols + c; i > 0 && s.Intn(uint64(at), one) == 0 {
 				dense.Dense[at] = float32(1 + at%4)
 				sparse.Col, sparse.Val = append(sparse.Col, int32(c)), append(sparse.Val, dense.Dense[at])
 			}
@@ -30,8 +30,16 @@ func countsOf(n, cols int, seed uint64) (sparse, dense NodeFeatures) {
 // Edges are those that cosines of all pairs give, for attributes held either way and any
 // number of threads.
 func TestRewiring(t *testing.T) {
-	const n, cols = 60, 24
-	sparse, dense := countsOf(n, cols, 3)
+	t.Run("in all columns", func(t *testing.T) { testRewiring(t, 24, 3) })
+	t.Run("in common columns", func(t *testing.T) { testRewiring(t, 96, 12) })
+}
+
+func testRewiring(t *testing.T, cols, one int) {
+	const n = 60
+	sparse, dense := countsOf(n, cols, one, 3)
+	if sparse.comparedDense(n) != (one < 8) || !dense.comparedDense(n) {
+		t.Error("rows are compared in another way than the test is for")
+	}
 	columns := sparse.Rarity(n)
 	cosine := func(u, v int) float64 {
 		sum, uu, vv := 0.0, 0.0, 0.0
