@@ -603,13 +603,19 @@ func (x *chooser) judge(ctx context.Context, winner *Candidate) error {
 	if err != nil {
 		return err
 	}
-	r.compare(with, without, winner)
+	var chosen []bool
+	if points, half := against(with, without); c != winner && points > half {
+		if chosen, err = x.correct(ctx, winner); err != nil {
+			return err
+		}
+	}
+	r.compare(with, without, chosen, winner)
 	x.report.Refinement = r
 	return nil
 }
 
 // correct trains a candidate on the given split, unless it is what was kept, and returns for each
-// judge whether it is classified correctly. What is compared begins once, whatever was the best of the winner's
+// judge whether it is classified correctly. All that is compared begins once, whatever was the best of the winner's
 // beginnings: of its twin there are no others.
 func (x *chooser) correct(ctx context.Context, c *Candidate) ([]bool, error) {
 	r := x.kept

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/run"
 )
@@ -316,6 +318,46 @@ func TestRules(t *testing.T) {
 	for _, c := range candidates(Seen{Nodes: 10, Edges: 30, Kind: "none", Classes: 2}, nil) {
 		if c.Structure == noEdges || c.Structure == nearest || c.Model == "linear" {
 			t.Errorf("%s on a graph without features", c.Name)
+		}
+	}
+}
+
+// Where edges of training nodes were tampered with no candidate reads all edges as they are.
+func TestTampered(t *testing.T) {
+	s := Seen{Nodes: 2485, Edges: 5575, Features: 1433, Kind: "counts", Classes: 7, TrainNodes: 247, LabelsPerClass: 30}
+	before := len(candidates(s, nil))
+	s.Tampered = true
+	list := candidates(s, nil)
+	for _, c := range list {
+		if c.Structure == raw || strings.HasPrefix(c.edges(), "raw") {
+			t.Errorf("%s on edges that were tampered with", c.Name)
+		}
+	}
+	if len(list) < 15 || len(list) > before-10 {
+		t.Errorf("%d candidates, %d where nothing was done", len(list), before)
+	}
+
+	// Nodes 0 to 19 train, 20 to 39 are for validation; the labels take turns.
+	split := data.Split{Train: make([]int32, 20), Val: make([]int32, 20)}
+	labels := make([]int32, 50)
+	for i := range 20 {
+		split.Train[i], split.Val[i] = int32(i), int32(20+i)
+		labels[i], labels[20+i] = int32(i%2), int32(i%2)
+	}
+	for v := 40; v < 50; v++ {
+		labels[v] = -1
+	}
+	for _, c := range []struct {
+		at, others, edges int // steps to the other ends, 1 to the other class, 2 to the same; edges of each kind
+		want              bool
+	}{{1, 2, 25, true}, {2, 2, 25, false}, {1, 1, 25, false}, {2, 1, 25, false}, {1, 2, 15, false}} {
+		g := &graph.Graph{N: 50}
+		for i := range c.edges {
+			v := int32(i % 18)
+			g.Edges = append(g.Edges, [2]int32{v, v + int32(c.at)}, [2]int32{20 + v, 20 + v + int32(c.others)}, [2]int32{v, int32(40 + i%10)})
+		}
+		if got := unlike(g, labels, split); got != c.want {
+			t.Errorf("%+v: %t", c, got)
 		}
 	}
 }

@@ -63,21 +63,28 @@ type Refinement struct {
 	Text   string  `json:"text"`
 }
 
-// compare judges two models by the nodes that each classifies correctly.
-func (r *Refinement) compare(on, asIs []bool, winner *Candidate) {
-	d := make([]float64, len(on))
+// against is how many points more one of two models has on nodes of which each classifies these
+// correctly, and half of the 95 % interval of that.
+func against(one, other []bool) (points, half float64) {
+	d := make([]float64, len(one))
 	for i := range d {
-		if on[i] {
+		if one[i] {
 			d[i] += 100
 		}
-		if asIs[i] {
+		if other[i] {
 			d[i] -= 100
 		}
 	}
-	r.Nodes, r.Points, r.Half = len(d), rounded(mean(d)), 0
 	if len(d) > 1 {
-		r.Half = rounded(1.96 * deviation(d) / math.Sqrt(float64(len(d))))
+		half = rounded(1.96 * deviation(d) / math.Sqrt(float64(len(d))))
 	}
+	return rounded(mean(d)), half
+}
+
+// compare judges refinement, and the winner, by the nodes that each model classifies correctly.
+func (r *Refinement) compare(on, asIs, chosen []bool, winner *Candidate) {
+	r.Nodes = len(on)
+	r.Points, r.Half = against(on, asIs)
 	brings := fmt.Sprintf("%+.1f ± %.1f points over the same classifier on your graph (%s; %d nodes that did not choose)", r.Points, r.Half, r.Candidate, r.Nodes)
 	sure := r.Points > r.Half
 	switch {
@@ -86,7 +93,8 @@ func (r *Refinement) compare(on, asIs []bool, winner *Candidate) {
 	case winner.Structure == refined:
 		r.Text = "refinement was chosen on validation nodes, and brings no more than chance explains: " + brings
 	case sure:
-		r.Text = fmt.Sprintf("refinement brings %s, and %s is better still", brings, winner.Name)
+		points, half := against(chosen, on)
+		r.Text = fmt.Sprintf("refinement brings %s; %s, which was chosen, has %+.1f ± %.1f points against it there", brings, winner.Name, points, half)
 	case winner.Structure == rewired:
 		r.Text = fmt.Sprintf("%s reads your edges as their features change them; refinement brings %s", winner.Name, brings)
 	case winner.Structure != raw:

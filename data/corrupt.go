@@ -73,20 +73,28 @@ func (d *Dataset) Plant(kind graph.Kind, add, remove float64, seed uint64) (adde
 
 // Cosine returns what gives the cosine of the features of two nodes, 0 where one has none.
 func (f *Features) Cosine() func(u, v int32) float64 {
-	x := f.ToCSR()
 	dot := func(u, v int32) (sum float64) {
-		for i, j := x.RowPtr[u], x.RowPtr[v]; i < x.RowPtr[u+1] && j < x.RowPtr[v+1]; {
-			switch {
-			case x.Col[i] < x.Col[j]:
-				i++
-			case x.Col[i] > x.Col[j]:
-				j++
-			default:
-				sum += float64(float64(x.Val[i]) * float64(x.Val[j]))
-				i, j = i+1, j+1
-			}
+		a, b := f.Dense[int(u)*f.Cols:][:f.Cols], f.Dense[int(v)*f.Cols:][:f.Cols]
+		for k := range a {
+			sum += float64(float64(a[k]) * float64(b[k]))
 		}
 		return sum
+	}
+	if f.IsSparse() {
+		dot = func(u, v int32) (sum float64) {
+			for i, j := f.RowPtr[u], f.RowPtr[v]; i < f.RowPtr[u+1] && j < f.RowPtr[v+1]; {
+				switch {
+				case f.Col[i] < f.Col[j]:
+					i++
+				case f.Col[i] > f.Col[j]:
+					j++
+				default:
+					sum += float64(float64(f.Val[i]) * float64(f.Val[j]))
+					i, j = i+1, j+1
+				}
+			}
+			return sum
+		}
 	}
 	return func(u, v int32) float64 {
 		if d := dot(u, v); d != 0 {
@@ -94,4 +102,58 @@ func (f *Features) Cosine() func(u, v int32) float64 {
 		}
 		return 0
 	}
+}
+
+// Ends are how alike the two ends of edges are: the mean cosine of their features.
+type Ends struct {
+	Training float64 // of edges with a training node
+	Others   float64
+	// Suspect is whether the former are less alike by more than a fifth of the standard deviation and five standard
+	// errors: edges that were added to mislead a classifier lie at the nodes that it learns from. With a tenth and a fifth of such
+	// edges (Metattack, Zügner and Günnemann 2019) it is 0.36 to 0.6 deviations on Cora and Citeseer.
+	Suspect bool
+}
+
+const (
+	comparedEnds  = 10_000 // edges of each kind, at most
+	leastCompared = 100
+)
+
+// Ends compares the edges of training nodes with all others.
+func (d *Dataset) Ends(train []int32) (e Ends) {
+	trained := make([]bool, d.Graph.N)
+	for _, v := range train {
+		trained[v] = true
+	}
+	kind := func(e [2]int32) int {
+		if trained[e[0]] || trained[e[1]] {
+			return 0
+		}
+		return 1
+	}
+	var n, seen [2]int
+	for _, e := range d.Graph.Edges {
+		n[kind(e)]++
+	}
+	var sum, squares [2]float64
+	cosine := d.X.Cosine()
+	for _, e := range d.Graph.Edges {
+		k := kind(e)
+		of := min(n[k], comparedEnds)
+		if at := seen[k] * of; at/n[k] < (at+of)/n[k] { // of edges of the kind, spread evenly
+			c := cosine(e[0], e[1])
+			sum[k], squares[k] = sum[k]+c, squares[k]+float64(c*c)
+		}
+		seen[k]++
+	}
+	var variance, of [2]float64
+	for k := range n {
+		of[k] = float64(max(1, min(n[k], comparedEnds)))
+		sum[k] /= of[k]
+		variance[k] = squares[k]/of[k] - float64(sum[k]*sum[k])
+	}
+	e.Training, e.Others = sum[0], sum[1]
+	less := e.Others - e.Training
+	e.Suspect = min(n[0], n[1]) >= leastCompared && less > 0.2*math.Sqrt((variance[0]+variance[1])/2) && less > 5*math.Sqrt(variance[0]/of[0]+variance[1]/of[1])
+	return e
 }

@@ -108,3 +108,61 @@ func TestPlant(t *testing.T) {
 		}
 	}
 }
+
+// Edges at training nodes that join unlike nodes are told from those that chance puts there, in
+// sparse and in dense features, and warned of.
+func TestEnds(t *testing.T) {
+	ds := mustLoad(t, Synthetic, LoadOptions{Seed: 3, Split: "random:0.1,0.1,0.8"})
+	split, err := ds.SplitFor(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tampered := func(from []int32) *Dataset {
+		var src, dst []int32
+		for _, e := range ds.Graph.Edges {
+			src, dst = append(src, e[0]), append(dst, e[1])
+		}
+		alike := ds.X.Cosine()
+		for i := range len(ds.Graph.Edges) / 5 {
+			v := from[i%len(from)]
+			for u := int32(i * 7 % ds.Graph.N); ; u = (u + 1) % int32(ds.Graph.N) {
+				if u != v && alike(u, v) < 0.02 {
+					src, dst = append(src, v), append(dst, u)
+					break
+				}
+			}
+		}
+		out := *ds
+		var err error
+		if out.Graph, _, err = graph.Build(ds.Graph.N, src, dst, nil, false); err != nil {
+			t.Fatal(err)
+		}
+		return &out
+	}
+	all := make([]int32, ds.Graph.N)
+	for i := range all {
+		all[i] = int32(i)
+	}
+	for _, c := range []struct {
+		name    string
+		ds      *Dataset
+		suspect bool
+	}{
+		{"the data", ds, false},
+		{"unlike edges everywhere", tampered(all), false},
+		{"unlike edges at training nodes", tampered(split.Train), true},
+	} {
+		e := c.ds.Ends(split.Train)
+		if e.Suspect != c.suspect {
+			t.Errorf("%s: %+v", c.name, e)
+		}
+		if warned := strings.Contains(strings.Join(c.ds.Warnings(split), "\n"), "less alike"); warned != c.suspect {
+			t.Errorf("%s: warned is %t", c.name, warned)
+		}
+		dense := *c.ds
+		dense.X = c.ds.X.ToDense()
+		if got := dense.Ends(split.Train); got != e {
+			t.Errorf("%s: dense %+v, sparse %+v", c.name, got, e)
+		}
+	}
+}

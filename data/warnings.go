@@ -4,11 +4,14 @@ import "fmt"
 
 // Warnings says in a sentence each what is no error and yet seldom meant: nodes whose
 // features are all zero, also after float32 has rounded them, classes that s trains
-// nothing of, and columns of tables that are left out or give the label away.
+// nothing of, edges of training nodes that others are unlike, and columns of tables that are left out or give the label away.
 func (d *Dataset) Warnings(s Split) []string {
 	list := classWarnings("node", d.Labels, d.Classes, d.ClassNames, s)
 	if w := d.EmptyWarning(); w != "" {
 		list = append(list, w)
+	}
+	if e := d.Ends(s.Train); e.Suspect {
+		list = append(list, fmt.Sprintf("the ends of edges at training nodes are less alike than those of others (mean cosine of the features %.2f, others %.2f): where such edges were added to mislead a classifier, one that refines the graph, or leaves edges out by the features (data.edges=cut:0.05), is misled less", e.Training, e.Others))
 	}
 	if d.Columns != nil {
 		list = append(list, leftOut(d.Columns.LeftOut)...)
