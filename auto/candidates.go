@@ -51,6 +51,7 @@ var (
 	judgeable  = func(s Seen) bool { return linked(s) && features(s) && s.Edges >= s.Nodes/10 }
 	homophilic = func(s Seen) bool { return linked(s) && (s.Homophily == nil || *s.Homophily > 0.3) }
 	mixed      = func(s Seen) bool { return linked(s) && (s.Homophily == nil || *s.Homophily < 0.7) }
+	tampered   = func(s Seen) bool { return s.Tampered }
 	few        = func(s Seen) bool { return s.LabelsPerClass <= 10 }
 	many       = func(s Seen) bool { return s.TrainNodes >= s.Nodes/10 }                           // labels to read at neighbours
 	scarce     = func(s Seen) bool { return s.LabelsPerClass <= 50 && s.Nodes >= 10*s.TrainNodes } // nodes to self-train on
@@ -104,6 +105,9 @@ var (
 	cut = []string{"model.edges.threshold=0.5"}
 )
 
+// atTraining leaves edges out that were likelier added at training nodes.
+const atTraining = "data.edges=cut:training"
+
 // refining is ecl-gsr whose edges are judged by evidence and whose encoder is not trained, so
 // that it takes little longer than its classifier.
 func refining(name string, set ...string) Candidate {
@@ -126,10 +130,12 @@ var rules = []rule{
 	{Candidate{Name: "propagated, linear", Model: "linear", Set: []string{"model.linear.steps=16"}, Structure: raw, Simple: true}, all(features, homophilic)},
 	{Candidate{Name: "propagated, linear, self-trained", Model: "linear", Set: append([]string{"model.linear.steps=16"}, selfTrained...), Structure: raw, Simple: true}, all(features, homophilic, scarce)},
 	{Candidate{Name: "cut by features, propagated, linear, self-trained", Model: "linear", Set: append([]string{"data.edges=cut:0.05", "model.linear.steps=8"}, selfTrained...), Structure: rewired, Simple: true}, all(features, homophilic, scarce)},
+	{Candidate{Name: "cut at training nodes, propagated, linear, self-trained", Model: "linear", Set: append([]string{atTraining, "model.linear.steps=16"}, selfTrained...), Structure: rewired, Simple: true}, all(tampered, homophilic, scarce)},
 	{Candidate{Name: "nearest neighbours, linear", Model: "linear", Set: []string{"data.edges=knn:5", "model.linear.steps=4"}, Structure: nearest, Simple: true}, near},
 	{Candidate{Name: "mlp", Model: "mlp", Set: []string{"model.hidden=64"}, Structure: noEdges, Simple: true}, features},
 	{Candidate{Name: "mlp of all features", Model: "mlp", Set: []string{"model.hidden=64", "model.input_dropout=0.0", "model.weight_decay=0.002"}, Structure: noEdges, Simple: true}, features},
 	{Candidate{Name: "gcn", Model: "gcn", Structure: raw, Simple: true}, linked},
+	{Candidate{Name: "cut at training nodes, gcn", Model: "gcn", Set: []string{atTraining}, Structure: rewired, Simple: true}, tampered},
 	{Candidate{Name: "nearest neighbours, gcn", Model: "gcn", Set: []string{"data.edges=knn:5"}, Structure: nearest, Simple: true}, near},
 
 	{Candidate{Name: "propagated, linear, consistent", Model: "ecl-gsr", Set: slices.Concat(asItIs, linear), Structure: raw}, all(features, homophilic)},
@@ -138,12 +144,14 @@ var rules = []rule{
 	{refining("refined, cut at 0.5, propagated, linear", slices.Concat(linear, cut)...), all(judgeable, homophilic)},
 	{refining("refined, propagated, linear, self-trained", slices.Concat(linear, selfTrained)...), all(judgeable, homophilic, scarce)},
 	{refining("refined, cut at 0.5, propagated, linear, self-trained", slices.Concat(linear, selfTrained, cut)...), all(judgeable, homophilic, scarce)},
+	{refining("cut at training nodes, refined, propagated, linear, self-trained", slices.Concat(linear, selfTrained, []string{atTraining})...), all(judgeable, homophilic, scarce, tampered)},
 	{refining("refined, linear, smoothed", "model.classifier=linear", "model.input_dropout=0.0", "model.weight_decay=0.0002", "model.decay_first=false", "model.smooth.alpha=0.7", "model.smooth.correct=0.5", "model.edges.threshold=0.5", "train.lr=0.1"), all(judgeable, homophilic)},
 	{refining("refined, gcn", "model.classifier=gcn"), judgeable},
 	{refining("refined, cut at 0.5, gcn", "model.classifier=gcn", "model.edges.threshold=0.5"), judgeable},
 	{refining("refined, grand", "model.classifier=propagation", "model.hidden=32"), all(judgeable, homophilic)},
 	{Candidate{Name: "sage, consistent, self-trained", Model: "ecl-gsr", Set: slices.Concat(asItIs, consistent), Structure: raw}, all(features, linked)},
 	{refining("refined, sage, consistent, self-trained", consistent...), judgeable},
+	{refining("cut at training nodes, refined, sage, consistent, self-trained", slices.Concat(consistent, []string{atTraining})...), all(judgeable, tampered)},
 	{Candidate{Name: "grand, consistent, self-trained", Model: "ecl-gsr", Set: slices.Concat(asItIs, randomly), Structure: raw}, all(features, homophilic, scarce)},
 	{refining("refined, cut at 0.5, grand, consistent, self-trained", slices.Concat(randomly, cut)...), all(judgeable, homophilic, scarce)},
 	{Candidate{Name: "gcn, known labels", Model: "gcn", Set: []string{"model.known_labels=0.5"}, Structure: raw}, all(features, homophilic, many)},
@@ -202,7 +210,8 @@ func (c *Candidate) edges() string {
 
 // twin is the same model on the graph as it is.
 func (c *Candidate) twin() *Candidate {
-	t := &Candidate{Name: fmt.Sprintf("%s, on the graph as it is", c.Name), Model: c.Model, Set: slices.Concat(c.Set, c.same), Structure: raw}
+	own := slices.DeleteFunc(slices.Clone(c.Set), func(set string) bool { return set == atTraining })
+	t := &Candidate{Name: fmt.Sprintf("%s, on the graph as it is", c.Name), Model: c.Model, Set: slices.Concat(own, c.same), Structure: raw}
 	if c.plain != "" {
 		t.Model, t.Set = c.plain, c.same
 	}

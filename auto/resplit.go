@@ -39,7 +39,7 @@ func newPool(ds *data.Dataset, split data.Split, draws rng.Stream) (*pool, error
 			hidden.Labels[v] = ds.Labels[v]
 		}
 	}
-	hidden.Splits, hidden.SplitSpec, hidden.Truth = nil, nil, nil
+	hidden.Splits, hidden.SplitSpec, hidden.Truth = []data.Split{{Train: p.train, Val: p.val}}, nil, nil
 	p.ds = &hidden
 	return p, nil
 }

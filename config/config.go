@@ -165,7 +165,7 @@ type Data struct {
 	Weights string `toml:"weights" neutral:"\"\"" doc:"transform of edge weights: ignore (every edge has weight 1) or log1p (the logarithm of 1 + weight); empty: none" oneof:",ignore,log1p"`
 	Prepare bool   `toml:"prepare" neutral:"true" doc:"prepare the columns of tables: scale numbers, fill gaps, encode categories and times; features that are prepared already stay as they are"`
 
-	Edges       string  `toml:"edges" neutral:"\"\"" doc:"edges that take the place of the data's own, by the features alone: none; knn:K, each node with its K nearest by cosine; cut:T, those of the data's whose ends have a cosine of at least T; or raw+knn:K, cut:T+knn:K; empty or raw leaves them as they are. Counts are weighed by tf-idf"`
+	Edges       string  `toml:"edges" neutral:"\"\"" doc:"edges that take the place of the data's own, by the features alone: none; knn:K, each node with its K nearest by cosine; cut:T, those of the data's whose ends have a cosine of at least T; cut:training, all but those of training nodes that were likelier added to mislead; or raw+knn:K, cut:T+knn:K; empty or raw leaves them as they are. Counts are weighed by tf-idf"`
 	AddEdges    float64 `toml:"add_edges" range:"at least 0" doc:"edges added at random before anything else, as a share of those that the data have; drawn by train.seed"`
 	RemoveEdges float64 `toml:"remove_edges" range:"between 0 and 1" doc:"share of the edges removed at random before anything else; with the same add_edges they are replaced"`
 }

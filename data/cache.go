@@ -3,6 +3,8 @@ package data
 import (
 	"fmt"
 	"sync"
+
+	"github.com/gsrc-dev/gsrc/graph"
 )
 
 // Cache keeps what was read, so that many runs share one copy of their data,
@@ -76,8 +78,8 @@ func (o LoadOptions) identity(path string) string {
 		if o.Synthetic != nil {
 			csbm = fmt.Sprintf("%+v", *o.Synthetic)
 		}
-	} else if o.AddEdges == 0 && o.RemoveEdges == 0 {
-		o.Seed = 0 // only what is generated or corrupted depends on it
+	} else if r, _ := graph.ParseRewiring(o.Edges); o.AddEdges == 0 && o.RemoveEdges == 0 && !r.Training {
+		o.Seed = 0 // only what is generated, corrupted or cut where nodes train depends on it
 	}
 	o.Synthetic = nil
 	return fmt.Sprintf("%q %s %+v", path, csbm, o)

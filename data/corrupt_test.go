@@ -165,4 +165,25 @@ func TestEnds(t *testing.T) {
 			t.Errorf("%s: dense %+v, sparse %+v", c.name, got, e)
 		}
 	}
+
+	// The cut reads the training nodes of a seed's split, so that another seed has other data.
+	sums := map[string]bool{}
+	for seed := range uint64(2) {
+		cut := *tampered(split.Train)
+		if err := cut.Rewire("cut:training", seed); err != nil {
+			t.Fatal(err)
+		}
+		if !cut.Seeded() || (cut.Rewired.Dropped > 50) != (seed == 0) || sums[cut.Checksum] {
+			t.Errorf("seed %d: %+v, another seed has other data is %t", seed, cut.Rewired, cut.Seeded())
+		}
+		sums[cut.Checksum] = true
+	}
+	cut := *ds
+	cut.SplitSpec = nil
+	wantError(t, cut.Rewire("cut:training", 0), "without a split")
+	for edges, same := range map[string]bool{"cut:training": false, "cut:0.1": true} {
+		if a, b := (LoadOptions{Edges: edges, Seed: 1}).identity("x"), (LoadOptions{Edges: edges, Seed: 2}).identity("x"); (a == b) != same {
+			t.Errorf("%s: the cache takes two seeds for the same data is %t", edges, a == b)
+		}
+	}
 }

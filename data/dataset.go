@@ -105,8 +105,8 @@ type LoadOptions struct {
 	// "per-class:20,500,1000", "random:0.6,0.2,0.2" or "ratio:0.05"; see
 	// ParseSplit.
 	Split string
-	// Seed is the seed of the synthetic graph and of corruption; Synthetic.Seed
-	// is not used. Splits are drawn by Dataset.SplitFor with a seed of their own.
+	// Seed is the seed of the synthetic graph, of corruption, and of the split whose training nodes Edges
+	// reads; Synthetic.Seed is not used. Splits are drawn by Dataset.SplitFor with a seed of their own.
 	Seed uint64
 	// AddEdges and RemoveEdges corrupt the graph after it was read: see
 	// Dataset.Corrupt.
@@ -195,7 +195,7 @@ func (l *loader) finish(path string, r reader, spec *SplitSpec) (*Dataset, error
 	if err != nil {
 		return nil, fmt.Errorf("the edges of %s %w", path, err)
 	}
-	if err := taking(l.mem, edges.Bytes(ds.Graph.N, ds.X.Attributes()), func() error { return ds.Rewire(l.opts.Edges) }); err != nil {
+	if err := taking(l.mem, edges.Bytes(ds.Graph.N, ds.X.Attributes()), func() error { return ds.Rewire(l.opts.Edges, l.opts.Seed) }); err != nil {
 		return nil, overBudget(path, err)
 	}
 	return ds, nil
@@ -275,6 +275,12 @@ func (d *Dataset) TrainHomophily(train []int32) (share, chance float64) {
 		chance += float64(n / (2 * between) * (n / (2 * between)))
 	}
 	return g.Homophily(labels), chance
+}
+
+// Seeded tells whether another seed has other data: they are generated, damaged on purpose, or cut where
+// nodes train.
+func (d *Dataset) Seeded() bool {
+	return d.Source == Synthetic || d.Corruption != nil || d.Rewired != nil && d.Rewired.bySplit
 }
 
 // NodeID returns what node i is called in the data.

@@ -15,12 +15,15 @@ type Rewired struct {
 	Checksum string `json:"checksum"` // of the data before
 	Dropped  int    `json:"dropped"`
 	Added    int    `json:"added"`
+
+	bySplit bool // by which nodes train
 }
 
 // Rewire puts other edges in the place of the graph's: see [graph.ParseRewiring]. Counts are
 // weighed by how rare their column is (tf-idf), other features are compared as they are.
-// Labels are not read. d.Checksum becomes one that tells the data from those before.
-func (d *Dataset) Rewire(edges string) error {
+// Labels are not read; which nodes train, in the split of a seed, is where edges are cut at these.
+// d.Checksum becomes one that tells the data from those before.
+func (d *Dataset) Rewire(edges string, seed uint64) error {
 	r, err := graph.ParseRewiring(edges)
 	if err != nil || r == (graph.Rewiring{}) {
 		return err
@@ -30,12 +33,21 @@ func (d *Dataset) Rewire(edges string) error {
 	if d.X.Counts() {
 		columns = x.Rarity(d.X.Rows)
 	}
-	g, dropped, added, err := r.Apply(nil, d.Graph, x, columns)
+	var training []int32
+	text := fmt.Appendf(nil, "%s edges %s", d.Checksum, edges)
+	if r.Training {
+		split, err := d.SplitFor(seed)
+		if err != nil {
+			return err
+		}
+		training, text = split.Train, fmt.Append(text, " training ", split.Train)
+	}
+	g, dropped, added, err := r.Apply(nil, d.Graph, x, columns, training)
 	if err != nil {
 		return fmt.Errorf("%s: edges %s: %w", d.Source, edges, err)
 	}
-	d.Rewired = &Rewired{Edges: edges, Checksum: d.Checksum, Dropped: dropped, Added: added}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s edges %s", d.Checksum, edges))
+	d.Rewired = &Rewired{Edges: edges, Checksum: d.Checksum, Dropped: dropped, Added: added, bySplit: r.Training}
+	sum := sha256.Sum256(text)
 	d.Graph, d.Checksum = g, hex.EncodeToString(sum[:])
 	return nil
 }

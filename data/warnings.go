@@ -11,7 +11,7 @@ func (d *Dataset) Warnings(s Split) []string {
 		list = append(list, w)
 	}
 	if e := d.Ends(s.Train); e.Suspect {
-		list = append(list, fmt.Sprintf("the ends of edges at training nodes are less alike than those of others (mean cosine of the features %.2f, others %.2f): where such edges were added to mislead a classifier, one that refines the graph, or leaves edges out by the features (data.edges=cut:0.05), is misled less", e.Training, e.Others))
+		list = append(list, fmt.Sprintf("the ends of edges at training nodes are less alike than those of others (mean cosine of the features %.2f, others %.2f): where such edges were added to mislead a classifier, one that refines the graph, or reads it without those (data.edges=cut:training), is misled less", e.Training, e.Others))
 	}
 	if d.Columns != nil {
 		list = append(list, leftOut(d.Columns.LeftOut)...)

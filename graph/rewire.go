@@ -7,26 +7,29 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
 // Rewiring says which edges take the place of a graph's own, by the attributes of nodes
 // alone. The zero value is the graph as it is.
 type Rewiring struct {
-	None bool    // no edge of the graph stays
-	Cut  float64 // edges stay whose ends have at least this cosine; 0 keeps all
-	K    int     // each node is joined to so many nearest by cosine
+	None     bool    // no edge of the graph stays
+	Cut      float64 // edges stay whose ends have at least this cosine; 0 keeps all
+	Training bool    // of the edges of training nodes those stay that are not likelier to have been added; see misleading
+	K        int     // each node is joined to so many nearest by cosine
 }
 
 // ParseRewiring reads parts joined by +: raw (edges as they are), none, cut:T (the edges
-// whose ends' attributes have a cosine of at least T), knn:K (each node with its K nearest
+// whose ends' attributes have a cosine of at least T), cut:training (all edges but those of training
+// nodes that were likelier added to mislead), knn:K (each node with its K nearest
 // by that cosine). Empty is raw, and knn:K alone leaves the graph's edges out.
 func ParseRewiring(text string) (r Rewiring, err error) {
 	if text == "" {
 		return r, nil
 	}
 	fail := func() (Rewiring, error) {
-		return Rewiring{}, fmt.Errorf("must be raw, none, cut:T with a cosine T above 0 and at most 1, knn:K with a number K of neighbours, or raw or cut:T with +knn:K, got %q", text)
+		return Rewiring{}, fmt.Errorf("must be raw, none, cut:T with a cosine T above 0 and at most 1, cut:training, knn:K with a number K of neighbours, or raw or a cut with +knn:K, got %q", text)
 	}
 	r.None = true
 	for i, part := range strings.Split(text, "+") {
@@ -35,6 +38,8 @@ func ParseRewiring(text string) (r Rewiring, err error) {
 		case part == "none" && text == part:
 		case i == 0 && part == "raw":
 			r.None = false
+		case i == 0 && part == "cut:training":
+			r.None, r.Training = false, true
 		case i == 0 && kind == "cut":
 			r.None = false
 			if r.Cut, err = strconv.ParseFloat(value, 64); err != nil || !(r.Cut > 0 && r.Cut <= 1) {
@@ -73,8 +78,8 @@ func (r Rewiring) Bytes(n int, x NodeFeatures) int64 {
 // dropped and added. Columns of x are multiplied by the given factors, nil for ones. Added
 // edges have the weight 1 where g has weights. A node without attributes keeps no edge that
 // is cut and gets no neighbours. A nil pool means one of its own, a thread for each processor;
-// the result does not depend on their number.
-func (r Rewiring) Apply(pool *kernels.Pool, g *Graph, x NodeFeatures, columns []float64) (out *Graph, dropped, added int, err error) {
+// the result does not depend on their number. training is read where r.Training is.
+func (r Rewiring) Apply(pool *kernels.Pool, g *Graph, x NodeFeatures, columns []float64, training []int32) (out *Graph, dropped, added int, err error) {
 	if r == (Rewiring{}) {
 		return g, 0, 0, nil
 	}
@@ -89,7 +94,7 @@ func (r Rewiring) Apply(pool *kernels.Pool, g *Graph, x NodeFeatures, columns []
 		columns = slices.Repeat([]float64{1}, x.Cols)
 	}
 	var rows []sparseRow
-	if r.Cut > 0 || r.K > 0 {
+	if r.Cut > 0 || r.Training || r.K > 0 {
 		rows = make([]sparseRow, g.N)
 		parallel(pool, g.N, 256, func(lo, hi int) {
 			for i := lo; i < hi; i++ {
@@ -100,6 +105,11 @@ func (r Rewiring) Apply(pool *kernels.Pool, g *Graph, x NodeFeatures, columns []
 	keep := make([]bool, len(g.Edges))
 	for i, e := range g.Edges {
 		keep[i] = !r.None && (r.Cut <= 0 || rows[e[0]].dot(rows[e[1]]) >= r.Cut)
+	}
+	if r.Training {
+		for i, wrong := range misleading(g, rows, training) {
+			keep[i] = keep[i] && !wrong
+		}
 	}
 	out = g.only(keep)
 	dropped = len(g.Edges) - len(out.Edges)
@@ -118,6 +128,83 @@ func (r Rewiring) Apply(pool *kernels.Pool, g *Graph, x NodeFeatures, columns []
 		}
 	}
 	return out.with(pairs), dropped, len(pairs), nil
+}
+
+// levels are the quantiles of random pairs' cosines between which edges are counted.
+var levels = []float64{0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98}
+
+// misleading tells which edges of training nodes were likelier added than not. An attack that misleads a
+// classifier adds edges at the nodes that it learns from (Li et al., “Revisiting graph adversarial attack and
+// defense from a data distribution perspective”, ICLR 2023), and joins unlike ones. So the cosines of edges' ends are there
+// a mixture of those of all other edges and of random pairs; the means tell its share, and how many
+// of both fall between two quantiles how likely an edge was added. Where nothing was added the share is about 0.
+func misleading(g *Graph, rows []sparseRow, training []int32) []bool {
+	trains := make([]bool, g.N)
+	for _, v := range training {
+		trains[v] = true
+	}
+	at := func(e [2]int32) bool { return trains[e[0]] || trains[e[1]] }
+	cosine := func(e [2]int32) float64 { return rows[e[0]].dot(rows[e[1]]) }
+	var random []float64
+	for _, e := range RandomPairs(g, 20_000, false, rng.New(0, "rewire")) {
+		random = append(random, cosine(e))
+	}
+	out := make([]bool, len(g.Edges))
+	if len(random) == 0 {
+		return out
+	}
+	slices.Sort(random)
+	var bounds []float64
+	for _, q := range levels {
+		bounds = append(bounds, random[int(q*float64(len(random)))])
+	}
+	bounds = slices.Compact(bounds)
+	var own, others, none counted
+	for _, c := range random {
+		none.count(c, bounds)
+	}
+	for _, e := range g.Edges {
+		if c := cosine(e); at(e) {
+			own.count(c, bounds)
+		} else {
+			others.count(c, bounds)
+		}
+	}
+	share := min(0.9, (others.mean()-own.mean())/(others.mean()-none.mean()))
+	if !(others.mean() > none.mean() && share > 0) {
+		return out
+	}
+	for i, e := range g.Edges {
+		if at(e) {
+			c := cosine(e)
+			out[i] = float64(share*none.density(c, bounds)) > float64((1-share)*others.density(c, bounds))
+		}
+	}
+	return out
+}
+
+// counted are numbers, by between which bounds they lie.
+type counted struct {
+	n, sum float64
+	by     []float64
+}
+
+func (x *counted) count(v float64, bounds []float64) {
+	if x.by == nil {
+		x.by = make([]float64, len(bounds)+1)
+	}
+	at, _ := slices.BinarySearch(bounds, v)
+	x.n, x.sum = x.n+1, x.sum+v
+	x.by[at]++
+}
+
+// mean is NaN where nothing was counted.
+func (x *counted) mean() float64 { return x.sum / x.n }
+
+// density is the share of numbers that lie between the same bounds; none is taken to be impossible.
+func (x *counted) density(v float64, bounds []float64) float64 {
+	at, _ := slices.BinarySearch(bounds, v)
+	return (x.by[at] + 1) / (x.n + float64(len(x.by)))
 }
 
 // comparedDense tells whether n rows are compared in all columns, which takes less where an eighth of the elements are not 0.

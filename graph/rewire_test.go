@@ -92,7 +92,7 @@ func testRewiring(t *testing.T, cols, one int) {
 		for _, x := range []NodeFeatures{sparse, dense} {
 			for _, threads := range []int{1, 3} {
 				pool := kernels.NewPool(threads)
-				got, dropped, added, err := r.Apply(pool, g, x, columns)
+				got, dropped, added, err := r.Apply(pool, g, x, columns, nil)
 				pool.Close()
 				if err != nil {
 					t.Fatal(err)
@@ -108,25 +108,96 @@ func testRewiring(t *testing.T, cols, one int) {
 		}
 	}
 	directed := &Graph{N: n, Directed: true, Edges: g.Edges}
-	if _, _, _, err := (Rewiring{K: 2}).Apply(nil, directed, sparse, nil); err == nil {
+	if _, _, _, err := (Rewiring{K: 2}).Apply(nil, directed, sparse, nil, nil); err == nil {
 		t.Error("neighbours of a directed graph were accepted")
 	}
-	if out, dropped, _, err := (Rewiring{Cut: 0.4}).Apply(nil, directed, sparse, nil); err != nil || dropped == 0 || !out.Directed {
+	if out, dropped, _, err := (Rewiring{Cut: 0.4}).Apply(nil, directed, sparse, nil, nil); err != nil || dropped == 0 || !out.Directed {
 		t.Errorf("a directed graph that is cut: %v, %d edges dropped", err, dropped)
 	}
 }
 
 func TestParseRewiring(t *testing.T) {
 	for text, want := range map[string]Rewiring{
-		"": {}, "raw": {}, "none": {None: true}, "knn:5": {None: true, K: 5}, "raw+knn:2": {K: 2}, "cut:0.05": {Cut: 0.05}, "cut:1+knn:3": {Cut: 1, K: 3},
+		"": {}, "raw": {}, "none": {None: true}, "knn:5": {None: true, K: 5}, "raw+knn:2": {K: 2}, "cut:0.05": {Cut: 0.05}, "cut:1+knn:3": {Cut: 1, K: 3}, "cut:training": {Training: true}, "cut:training+knn:2": {Training: true, K: 2},
 	} {
 		if got, err := ParseRewiring(text); err != nil || got != want {
 			t.Errorf("%q: %+v, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"knn", "knn:0", "knn:x", "cut:0", "cut:2", "cut:NaN", "cut:-1", "knn:2+raw", "none+knn:2", "raw+none", "raw+raw", "knn:2+knn:3", "raw+", "mean", "cut:0.1+cut:0.2"} {
+	for _, text := range []string{"knn", "knn:0", "knn:x", "cut:0", "cut:2", "cut:NaN", "cut:-1", "knn:2+raw", "none+knn:2", "raw+none", "raw+raw", "knn:2+knn:3", "raw+", "mean", "cut:0.1+cut:0.2", "cut:train", "cut:training+cut:0.1", "raw+cut:training"} {
 		if r, err := ParseRewiring(text); err == nil {
 			t.Errorf("%q was read as %+v", text, r)
 		}
+	}
+}
+
+// Of edges that were added at training nodes, between unlike nodes, most are cut, and few others; where none was
+// added none is.
+func TestCutAtTrainingNodes(t *testing.T) {
+	const n, topics, words = 600, 6, 20
+	s := rng.New(5, "cut")
+	x := NodeFeatures{Cols: topics * words, RowPtr: []int32{0}}
+	for v := range n {
+		for c := range topics * words {
+			often := 20
+			if c/words == v%topics {
+				often = 2
+			}
+			if s.Sub("x").Intn(uint64(v*topics*words+c), often) == 0 {
+				x.Col, x.Val = append(x.Col, int32(c)), append(x.Val, 1)
+			}
+		}
+		x.RowPtr = append(x.RowPtr, int32(len(x.Col)))
+	}
+	var src, dst, training []int32
+	for v := range int32(n) {
+		for _, step := range []int32{1, 5, 17} {
+			src, dst = append(src, v), append(dst, (v+step*topics)%n)
+		}
+		if v%10 < 1 {
+			training = append(training, v)
+		}
+	}
+	clean, _, err := Build(n, src, dst, nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Rewiring{Training: true}
+	if out, dropped, added, err := r.Apply(nil, clean, x, nil, training); err != nil || dropped+added != 0 || len(out.Edges) != len(clean.Edges) {
+		t.Errorf("of a graph as it is %d edges were dropped and %d added (%v)", dropped, added, err)
+	}
+	for _, v := range training {
+		for i := range int32(5) {
+			src, dst = append(src, v), append(dst, (v+1+i+topics*(7+11*i))%n)
+		}
+	}
+	g, _, err := Build(n, src, dst, nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, dropped, _, err := r.Apply(nil, g, x, nil, training)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong := func(g *Graph) int { return len(Difference(g, clean)) }
+	if found := wrong(g) - wrong(out); found < wrong(g)*8/10 || dropped > found*13/10 {
+		t.Errorf("%d of %d edges that were added were dropped, and %d others", found, wrong(g), dropped-found)
+	}
+	for _, e := range Difference(clean, out) {
+		if e[0]%10 >= 1 && e[1]%10 >= 1 {
+			t.Errorf("the edge %v was dropped, which has no training node", e)
+		}
+	}
+	pool := kernels.NewPool(3)
+	defer pool.Close()
+	if again, _, _, err := r.Apply(pool, g, x, nil, training); err != nil || !slices.Equal(again.Edges, out.Edges) {
+		t.Errorf("another number of threads cut other edges (%v)", err)
+	}
+	if _, dropped, _, err := r.Apply(nil, g, x, nil, nil); err != nil || dropped != 0 {
+		t.Errorf("without training nodes %d edges were dropped (%v)", dropped, err)
+	}
+	none := NodeFeatures{RowPtr: make([]int32, n+1)}
+	if _, dropped, _, err := r.Apply(nil, g, none, nil, training); err != nil || dropped != 0 {
+		t.Errorf("without features %d edges were dropped (%v)", dropped, err)
 	}
 }

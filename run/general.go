@@ -28,7 +28,7 @@ func PrepareNodes(o TrainOptions, ds *data.Dataset) (*Setup, error) {
 	}
 	if ds.Rewired == nil {
 		rewired := *ds
-		if err := rewired.Rewire(c.Data.Edges); err != nil {
+		if err := rewired.Rewire(c.Data.Edges, uint64(c.Train.Seed)); err != nil {
 			return nil, err
 		}
 		ds = &rewired

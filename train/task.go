@@ -80,7 +80,7 @@ type TaskInfo struct {
 	Rewired *data.Rewired
 	// Structural says that nodes have no features but their places in the graph.
 	Structural bool
-	// Seeded says that another seed has other data: they are generated, or damaged on purpose.
+	// Seeded is [data.Dataset.Seeded].
 	Seeded bool
 
 	itemName func(int) string

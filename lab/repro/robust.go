@@ -164,10 +164,11 @@ var general = []string{"model.classifier=gcn", "model.hidden=16", "model.weight_
 // asGCN are the options that gcn has by data set, for rows that classify as it does.
 var asGCN = map[string][]string{"blogcatalog": {"model.hidden=128", "model.weight_decay=5e-6"}}
 
-// Rows of Table R that read a refined graph; all others are plain. All but the first judge edges against
+// Rows of Table R that read a refined graph; all others are plain. All but the first two judge edges against
 // random pairs alone, and have the general classifier, as by default when they were run.
 var onRefined = []entry{
 	{row: eclGSR, model: "ecl-gsr"},
+	{row: "ecl-gsr, cut at training nodes", model: "ecl-gsr", own: []string{"data.edges=cut:training"}},
 	{row: "ecl-gsr, gcn", model: "ecl-gsr", own: slices.Concat(general, []string{"model.edges.disguised=false"}), byData: asGCN},
 	{row: "refined, gcn", model: "ecl-gsr", own: slices.Concat(general, []string{"model.edges.disguised=false", "train.pretrain_steps=0", "train.joint_every=0", "model.edges.threshold=0.5"}), byData: asGCN},
 	{row: "refined, propagated, linear, self-trained", model: "ecl-gsr", own: slices.Concat(general, []string{"model.edges.disguised=false", "train.pretrain_steps=0", "train.joint_every=0", "model.edges.threshold=0.5",
@@ -178,8 +179,10 @@ var onRefined = []entry{
 // offRefined are the plain rows of Table R.
 var offRefined = slices.Concat(pick("gcn"), otherEdges, []entry{
 	{row: "gcn, cut by features", model: "gcn", own: []string{"data.edges=cut:0.05"}},
+	{row: "gcn, cut at training nodes", model: "gcn", own: []string{"data.edges=cut:training"}},
 }, plain[1:], selfTrained[:1], []entry{
 	{row: "cut by features, propagated, linear, self-trained", model: "linear", own: []string{"data.edges=cut:0.05", "model.linear.steps=8", "train.self_training=3", "train.epochs=100", "train.eval_every=10"}},
+	{row: "cut at training nodes, propagated, linear, self-trained", model: "linear", own: []string{"data.edges=cut:training", "model.linear.steps=16", "train.self_training=3", "train.epochs=100", "train.eval_every=10"}},
 }, those(learners, "stable"))
 
 // onRaw is the classifier of the first of onRefined, on the graph as it is.
