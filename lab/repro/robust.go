@@ -180,9 +180,10 @@ var onRefined = []entry{
 var offRefined = slices.Concat(pick("gcn"), otherEdges, []entry{
 	{row: "gcn, cut by features", model: "gcn", own: []string{"data.edges=cut:0.05"}},
 	{row: "gcn, cut at training nodes", model: "gcn", own: []string{"data.edges=cut:training"}},
+	{row: rawGraph + ", cut at training nodes", model: "ecl-gsr", own: []string{"data.edges=cut:training", "candidates.structure=raw"}},
 }, plain[1:], selfTrained[:1], []entry{
 	{row: "cut by features, propagated, linear, self-trained", model: "linear", own: []string{"data.edges=cut:0.05", "model.linear.steps=8", "train.self_training=3", "train.epochs=100", "train.eval_every=10"}},
-	{row: "cut at training nodes, propagated, linear, self-trained", model: "linear", own: []string{"data.edges=cut:training", "model.linear.steps=16", "train.self_training=3", "train.epochs=100", "train.eval_every=10"}},
+	{row: "cut at training nodes, propagated, linear, self-trained", model: "linear", own: slices.Concat(selfTrained[0].own, []string{"data.edges=cut:training"})},
 }, those(learners, "stable"))
 
 // onRaw is the classifier of the first of onRefined, on the graph as it is.
