@@ -543,7 +543,7 @@ func (x *chooser) finish(ctx context.Context) (*Run, error) {
 		return nil, err
 	}
 	transductive := m.Learner != nil && !m.Learner.Inductive
-	choice.NewNodes = s.Module.Func("classify").Arg(models.KnownLabels) == nil && s.Data.Rewired == nil && !transductive
+	choice.NewNodes = s.Module.Func("classify").Arg(models.KnownLabels) == nil && s.Data.Rewired.Inductive() && !transductive
 	switch {
 	case choice.NewNodes || x.Warn == nil:
 	case transductive:

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/data"
-	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/rng"
 )
 
@@ -82,20 +81,20 @@ func look(ds *data.Dataset, split data.Split, draws rng.Stream) Seen {
 			s.Random += alike(int32(draws.Intn(at, g.N)), int32(draws.Intn(at+1, g.N))) / float64(n)
 		}
 		s.Similarity, s.Random = rounded(s.Similarity), rounded(s.Random)
-		s.Tampered = ds.Ends(split.Train).Suspect && unlike(g, ds.Labels, split)
+		s.Tampered = ds.Ends(split.Train).Suspect && unlike(g.Edges, ds.Labels, split)
 	}
 	return s
 }
 
 // unlike tells whether edges between labelled nodes join different classes more often, by more than three standard
 // errors, where a training node is among them than between validation nodes.
-func unlike(g *graph.Graph, labels []int32, split data.Split) bool {
-	trains := make([]bool, g.N)
+func unlike(edges [][2]int32, labels []int32, split data.Split) bool {
+	trains := make([]bool, len(labels))
 	for _, v := range split.Train {
 		trains[v] = true
 	}
 	var differ, of [2]float64
-	for _, e := range g.Edges {
+	for _, e := range edges {
 		a, b := labels[e[0]], labels[e[1]]
 		if a < 0 || b < 0 {
 			continue

@@ -19,6 +19,9 @@ type Rewired struct {
 	bySplit bool // by which nodes train
 }
 
+// Inductive tells whether the edges of other graphs, none of whose nodes train, stay as they are.
+func (r *Rewired) Inductive() bool { return r == nil || r.Edges == graph.CutTraining }
+
 // Rewire puts other edges in the place of the graph's: see [graph.ParseRewiring]. Counts are
 // weighed by how rare their column is (tf-idf), other features are compared as they are.
 // Labels are not read; which nodes train, in the split of a seed, is where edges are cut at these.
@@ -36,10 +39,7 @@ func (d *Dataset) Rewire(edges string, seed uint64) error {
 	var training []int32
 	text := fmt.Appendf(nil, "%s edges %s", d.Checksum, edges)
 	if r.Training {
-		split, err := d.SplitFor(seed)
-		if err != nil {
-			return err
-		}
+		split, _ := d.SplitFor(seed) // without one there is no training, and nothing to cut
 		training, text = split.Train, fmt.Append(text, " training ", split.Train)
 	}
 	g, dropped, added, err := r.Apply(nil, d.Graph, x, columns, training)

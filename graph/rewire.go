@@ -20,6 +20,9 @@ type Rewiring struct {
 	K        int     // each node is joined to so many nearest by cosine
 }
 
+// CutTraining is the text of a Rewiring that only cuts edges of training nodes.
+const CutTraining = "cut:training"
+
 // ParseRewiring reads parts joined by +: raw (edges as they are), none, cut:T (the edges
 // whose ends' attributes have a cosine of at least T), cut:training (all edges but those of training
 // nodes that were likelier added to mislead), knn:K (each node with its K nearest
@@ -38,7 +41,7 @@ func ParseRewiring(text string) (r Rewiring, err error) {
 		case part == "none" && text == part:
 		case i == 0 && part == "raw":
 			r.None = false
-		case i == 0 && part == "cut:training":
+		case i == 0 && part == CutTraining:
 			r.None, r.Training = false, true
 		case i == 0 && kind == "cut":
 			r.None = false

@@ -113,7 +113,7 @@ func (r *Run) Exportable() error {
 	if f := module.Func("encode"); info.Directed && f != nil && r.Trained.Module.Func(models.EncodeJudging) != nil {
 		return errors.New("the model was trained on a directed graph, whose edges it judges by evidence regardless of their directions, and an export would judge by these: train it on data that are read without --directed, or with --set model.edges.judge=embedding")
 	}
-	if info.Rewired != nil {
+	if !info.Rewired.Inductive() {
 		return fmt.Errorf("the model was trained on edges that take the place of the data's (data.edges=%s), and an export would be given others; train it without data.edges to export it", info.Rewired.Edges)
 	}
 	if f := module.Func("classify"); f != nil && f.Arg("embedding") != nil {

@@ -58,7 +58,7 @@ func (r *Run) Deploy() (*Deployed, error) {
 		return refuse("it reads structural attributes, whose columns mean something for its training graph only; train with --set deepwalk.width=0")
 	case from.Columns != nil && from.Columns.Prepared():
 		return refuse("it was trained on columns of tables that gsrc prepares; train it on features that are numbers as they are")
-	case from.Rewired != nil:
+	case !from.Rewired.Inductive():
 		return refuse("it was trained on edges that take the place of the data's (data.edges=%s)", from.Rewired.Edges)
 	case classify != nil && classify.Arg(models.KnownLabels) != nil:
 		return refuse("its classifier reads known labels")

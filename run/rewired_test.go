@@ -40,6 +40,17 @@ func TestRunsOnRewiredGraphs(t *testing.T) {
 			t.Errorf("%s: an export ends with the error %v", x.edges, err)
 		}
 	}
+	// Where nothing trains nothing is cut: exports answer for the edges that they are given.
+	for edges, exported := range map[string]bool{"cut:training": true, "cut:training+knn:3": false} {
+		dir := filepath.Join(t.TempDir(), "run")
+		r, err := Train(context.Background(), TrainOptions{Model: "gcn", Data: "synthetic", Out: dir, Set: []string{"synthetic.nodes=120", "train.epochs=2", "data.edges=" + edges}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Exportable(); (err == nil) != exported {
+			t.Errorf("%s: an export ends with the error %v", edges, err)
+		}
+	}
 	_, err := Train(context.Background(), TrainOptions{Model: "gcn", Data: "synthetic", Set: []string{"data.edges=knn:many"}})
 	if err == nil || !strings.Contains(err.Error(), `data.edges must be raw, none`) {
 		t.Errorf("knn:many: %v", err)
