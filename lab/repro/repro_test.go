@@ -375,6 +375,10 @@ func TestRowsJoinTheOthers(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
+	names := []string{"gcn", "ecl-gsr", "ecl-gsr, cut, twice", "gcn, cut"}
+	if got, want := rejoined([]string{"ecl-gsr", " cut", " twice", "gcn", "gcn", " cut", "gnc"}, names), []string{"ecl-gsr, cut, twice", "gcn", "gcn, cut", "gnc"}; !slices.Equal(got, want) {
+		t.Errorf("rows with commas are %q, want %q", got, want)
+	}
 	t.Setenv(catalog.EnvVar, t.TempDir())
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("HOME", t.TempDir())

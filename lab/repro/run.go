@@ -173,6 +173,7 @@ func (e *evaluation) check() (list []*Target, err error) {
 		}
 	}
 	rows := distinct(cells, func(c cell) string { return c.row })
+	e.Rows = rejoined(e.Rows, rows)
 	for _, name := range e.Rows {
 		if !slices.Contains(rows, name) {
 			return nil, wrong("no target that was named has the row %q%s", name, nearest.Hint(name, rows))
@@ -228,6 +229,18 @@ func (e *evaluation) merge() error {
 		}
 	}
 	return nil
+}
+
+// rejoined puts names together again that have commas, at which a list was divided.
+func rejoined(parts, names []string) (out []string) {
+	for len(parts) > 0 {
+		n := len(parts)
+		for n > 1 && !slices.Contains(names, strings.Join(parts[:n], ",")) {
+			n--
+		}
+		out, parts = append(out, strings.Join(parts[:n], ",")), parts[n:]
+	}
+	return out
 }
 
 // mergeRuns copies the run directories that have ended from another folder of
