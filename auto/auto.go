@@ -227,6 +227,7 @@ func (x *chooser) open(earlier *Report) error {
 		}
 	}
 	r := &Report{SchemaVersion: 1, Version: version.String(), Status: "choosing", Seed: x.seed, Config: x.Config, Set: x.Set, Seen: look(x.pool.ds, data.Split{Train: x.pool.train, Val: x.pool.val}, x.draws.Sub("pairs"))}
+	x.pool.tampered = r.Seen.Tampered
 	if r.Set == nil {
 		r.Set = []string{}
 	}

@@ -321,7 +321,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// Where edges of training nodes were tampered with no candidate reads all edges as they are, and some leave these out.
+// Where edges of training nodes were tampered with no candidate reads all edges as they are, some leave these out,
+// and resplits train on these nodes.
 func TestTampered(t *testing.T) {
 	s := Seen{Nodes: 2485, Edges: 5575, Features: 1433, Kind: "counts", Classes: 7, TrainNodes: 247, LabelsPerClass: 30}
 	before := len(candidates(s, nil))
@@ -343,6 +344,24 @@ func TestTampered(t *testing.T) {
 	}
 	if cutting != 4 || len(list) > before-10+cutting {
 		t.Errorf("%d candidates, of which %d cut, %d where nothing was done", len(list), cutting, before)
+	}
+
+	p := &pool{ds: &data.Dataset{Classes: 2, Labels: make([]int32, 100)}, train: []int32{1, 5, 9}, val: []int32{2, 3, 4, 6, 7, 8}}
+	for i, tampered := range []bool{false, true} {
+		p.tampered = tampered
+		kept := 0
+		for k := range 10 {
+			s := p.resplit(rng.New(7, "test").At(uint64(k)))
+			if slices.Equal(s.Train, p.train) {
+				kept++
+			}
+			if all := slices.Sorted(slices.Values(slices.Concat(s.Train, s.Val, s.Test))); !slices.Equal(all, []int32{1, 2, 3, 4, 5, 6, 7, 8, 9}) {
+				t.Errorf("%t: a resplit of %v", tampered, all)
+			}
+		}
+		if kept != 10*i {
+			t.Errorf("%t: %d of 10 resplits have the training nodes of the split", tampered, kept)
+		}
 	}
 
 	// Nodes 0 to 19 train, 20 to 39 are for validation; the labels take turns.

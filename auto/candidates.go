@@ -176,8 +176,7 @@ var rules = []rule{
 }
 
 // candidates is the list for a graph, by other rules than the package's if there are any. Where edges of training
-// nodes were tampered with none reads all edges as they are: on resplits, which train on others, too, these candidates lose
-// less by it than on the given split.
+// nodes were tampered with none reads all edges as they are.
 func candidates(s Seen, by []rule) []*Candidate {
 	if by == nil {
 		by = rules

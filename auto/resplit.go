@@ -16,6 +16,8 @@ type pool struct {
 	// judges are nodes that no choice sees: the test nodes, or, where there are none, a quarter
 	// of the validation nodes.
 	judges []int32
+	// tampered is [Seen.Tampered]: what was done to the training nodes shows where these train.
+	tampered bool
 }
 
 var errFewNodes = errors.New("choosing takes two validation nodes at least, one to keep an epoch by and one to compare candidates on; draw a split with more, such as --split random:0.6,0.2,0.2")
@@ -44,17 +46,22 @@ func newPool(ds *data.Dataset, split data.Split, draws rng.Stream) (*pool, error
 	return p, nil
 }
 
-// resplit draws training nodes again, as many of each class as there were. Half of the others
-// keep the epoch, as validation nodes; the candidates are compared on the rest, the resplit's
+// resplit draws training nodes again, as many of each class as there were, but keeps those whose edges were
+// tampered with. Half of the others keep the epoch, as validation nodes; the candidates are compared on the rest, the resplit's
 // test nodes.
 func (p *pool) resplit(draws rng.Stream) data.Split {
 	counts := make([]int, p.ds.Classes)
-	for _, v := range p.train {
-		counts[p.ds.Labels[v]]++
-	}
-	all := slices.Concat(p.train, p.val)
-	slices.Sort(all)
 	var s data.Split
+	all := p.val
+	if p.tampered {
+		s.Train = slices.Clone(p.train)
+	} else {
+		for _, v := range p.train {
+			counts[p.ds.Labels[v]]++
+		}
+		all = slices.Concat(p.train, p.val)
+		slices.Sort(all)
+	}
 	var others []int32
 	for _, v := range shuffled(all, draws) {
 		if c := p.ds.Labels[v]; counts[c] > 0 {
