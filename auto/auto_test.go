@@ -363,28 +363,4 @@ func TestTampered(t *testing.T) {
 			t.Errorf("%t: %d of 10 resplits have the training nodes of the split", tampered, kept)
 		}
 	}
-
-	// Nodes 0 to 19 train, 20 to 39 are for validation; the labels take turns.
-	split := data.Split{Train: make([]int32, 20), Val: make([]int32, 20)}
-	labels := make([]int32, 50)
-	for i := range 20 {
-		split.Train[i], split.Val[i] = int32(i), int32(20+i)
-		labels[i], labels[20+i] = int32(i%2), int32(i%2)
-	}
-	for v := 40; v < 50; v++ {
-		labels[v] = -1
-	}
-	for _, c := range []struct {
-		at, others, edges int // steps to the other ends, 1 to the other class, 2 to the same; edges of each kind
-		want              bool
-	}{{1, 2, 25, true}, {2, 2, 25, false}, {1, 1, 25, false}, {2, 1, 25, false}, {1, 2, 15, false}} {
-		var edges [][2]int32
-		for i := range c.edges {
-			v := int32(i % 18)
-			edges = append(edges, [2]int32{v, v + int32(c.at)}, [2]int32{20 + v, 20 + v + int32(c.others)}, [2]int32{v, int32(40 + i%10)})
-		}
-		if got := unlike(edges, labels, split); got != c.want {
-			t.Errorf("%+v: %t", c, got)
-		}
-	}
 }

@@ -32,8 +32,7 @@ type Seen struct {
 	// pairs of nodes drawn at random.
 	Similarity float64 `json:"similarity_of_ends"`
 	Random     float64 `json:"similarity_at_random"`
-	// Tampered is whether edges were added at training nodes to mislead what learns from them: the ends
-	// of edges there are less alike than those of others ([data.Ends]), and of one class less often.
+	// Tampered is whether edges seem to have been added at training nodes to mislead what learns from them: [data.Ends].
 	Tampered bool `json:"training_edges_tampered"`
 }
 
@@ -81,37 +80,9 @@ func look(ds *data.Dataset, split data.Split, draws rng.Stream) Seen {
 			s.Random += alike(int32(draws.Intn(at, g.N)), int32(draws.Intn(at+1, g.N))) / float64(n)
 		}
 		s.Similarity, s.Random = rounded(s.Similarity), rounded(s.Random)
-		s.Tampered = ds.Ends(split.Train).Suspect && unlike(g.Edges, ds.Labels, split)
+		s.Tampered = ds.Ends(split).Suspect
 	}
 	return s
-}
-
-// unlike tells whether edges between labelled nodes join different classes more often, by more than three standard
-// errors, where a training node is among them than between validation nodes.
-func unlike(edges [][2]int32, labels []int32, split data.Split) bool {
-	trains := make([]bool, len(labels))
-	for _, v := range split.Train {
-		trains[v] = true
-	}
-	var differ, of [2]float64
-	for _, e := range edges {
-		a, b := labels[e[0]], labels[e[1]]
-		if a < 0 || b < 0 {
-			continue
-		}
-		k := 1
-		if trains[e[0]] || trains[e[1]] {
-			k = 0
-		}
-		if of[k]++; a != b {
-			differ[k]++
-		}
-	}
-	if min(of[0], of[1]) < 20 {
-		return false
-	}
-	p, q := differ[0]/of[0], differ[1]/of[1]
-	return p-q > 3*math.Sqrt(float64(p*(1-p))/of[0]+float64(q*(1-q))/of[1])
 }
 
 func rounded(v float64) float64 { return math.Round(v*1e4) / 1e4 }

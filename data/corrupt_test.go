@@ -112,12 +112,12 @@ func TestPlant(t *testing.T) {
 // Edges at training nodes that join unlike nodes are told from those that chance puts there, in
 // sparse and in dense features, and warned of.
 func TestEnds(t *testing.T) {
-	ds := mustLoad(t, Synthetic, LoadOptions{Seed: 3, Split: "random:0.1,0.1,0.8"})
+	ds := mustLoad(t, Synthetic, LoadOptions{Seed: 3, Split: "random:0.1,0.4,0.5"})
 	split, err := ds.SplitFor(0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tampered := func(from []int32) *Dataset {
+	tampered := func(from []int32, oneClass bool) *Dataset {
 		var src, dst []int32
 		for _, e := range ds.Graph.Edges {
 			src, dst = append(src, e[0]), append(dst, e[1])
@@ -126,7 +126,7 @@ func TestEnds(t *testing.T) {
 		for i := range len(ds.Graph.Edges) / 5 {
 			v := from[i%len(from)]
 			for u := int32(i * 7 % ds.Graph.N); ; u = (u + 1) % int32(ds.Graph.N) {
-				if u != v && alike(u, v) < 0.02 {
+				if u != v && alike(u, v) < 0.02 && (!oneClass || ds.Labels[u] == ds.Labels[v]) {
 					src, dst = append(src, v), append(dst, u)
 					break
 				}
@@ -149,10 +149,11 @@ func TestEnds(t *testing.T) {
 		suspect bool
 	}{
 		{"the data", ds, false},
-		{"unlike edges everywhere", tampered(all), false},
-		{"unlike edges at training nodes", tampered(split.Train), true},
+		{"unlike edges everywhere", tampered(all, false), false},
+		{"unlike edges at training nodes", tampered(split.Train, false), true},
+		{"the same within classes", tampered(split.Train, true), false},
 	} {
-		e := c.ds.Ends(split.Train)
+		e := c.ds.Ends(split)
 		if e.Suspect != c.suspect {
 			t.Errorf("%s: %+v", c.name, e)
 		}
@@ -161,7 +162,7 @@ func TestEnds(t *testing.T) {
 		}
 		dense := *c.ds
 		dense.X = c.ds.X.ToDense()
-		if got := dense.Ends(split.Train); got != e {
+		if got := dense.Ends(split); got != e {
 			t.Errorf("%s: dense %+v, sparse %+v", c.name, got, e)
 		}
 	}
@@ -169,7 +170,7 @@ func TestEnds(t *testing.T) {
 	// The cut reads the training nodes of a seed's split, so that another seed has other data.
 	sums := map[string]bool{}
 	for seed := range uint64(2) {
-		cut := *tampered(split.Train)
+		cut := *tampered(split.Train, false)
 		if err := cut.Rewire("cut:training", seed); err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +179,7 @@ func TestEnds(t *testing.T) {
 		}
 		sums[cut.Checksum] = true
 	}
-	cut := *tampered(split.Train)
+	cut := *tampered(split.Train, false)
 	cut.SplitSpec = nil
 	if err := cut.Rewire("cut:training", 0); err != nil || cut.Rewired.Dropped > 0 {
 		t.Errorf("without a split: %+v, %v", cut.Rewired, err)

@@ -10,8 +10,8 @@ func (d *Dataset) Warnings(s Split) []string {
 	if w := d.EmptyWarning(); w != "" {
 		list = append(list, w)
 	}
-	if e := d.Ends(s.Train); e.Suspect {
-		list = append(list, fmt.Sprintf("the ends of edges at training nodes are less alike than those of others (mean cosine of the features %.2f, others %.2f): where such edges were added to mislead a classifier, one that refines the graph, or reads it without those (data.edges=cut:training), is misled less", e.Training, e.Others))
+	if e := d.Ends(s); e.Suspect {
+		list = append(list, fmt.Sprintf("the ends of edges at training nodes are less alike than those of others (mean cosine of the features %.2f, others %.2f), and less often of one class: where such edges were added to mislead a classifier, one that refines the graph, or reads it without those (data.edges=cut:training), is misled less", e.Training, e.Others))
 	}
 	if d.Columns != nil {
 		list = append(list, leftOut(d.Columns.LeftOut)...)
