@@ -104,7 +104,7 @@ func Check(ctx context.Context, o CheckOptions) (*Checked, error) {
 		of[t] = lines
 		absent := e.absent(t)
 		for i, l := range lines {
-			if !e.wanted(l.Data) || len(o.Rows) > 0 && !slices.Contains(o.Rows, l.Row) || o.Seeds > 0 && l.Seed >= o.Seeds {
+			if !e.wanted(l.Data) || len(e.Rows) > 0 && !slices.Contains(e.Rows, l.Row) || o.Seeds > 0 && l.Seed >= o.Seeds {
 				continue
 			}
 			result.Lines++

@@ -47,6 +47,11 @@ func TestCheck(t *testing.T) {
 	if c := check(); c.Repeated != 6 || c.Unhashed != 0 || c.Lines < 10 || len(c.Faults) != 0 {
 		t.Fatalf("of what was just made: %+v", c)
 	}
+	o.Targets, o.Only, o.Rows = []string{"table1"}, []string{"cora"}, []string{"gcn", " no edges"} // as a list is divided at the comma of a name
+	if c := check(); c.Lines != 1 || c.Repeated != 1 {
+		t.Fatalf("of one row: %+v", c)
+	}
+	o.Rows = nil
 
 	table := filepath.Join(dir, "table4.csv")
 	o.Targets, o.Only, o.Sample = []string{"table4"}, []string{"mutag"}, 0
