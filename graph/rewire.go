@@ -133,8 +133,8 @@ func (r Rewiring) Apply(pool *kernels.Pool, g *Graph, x NodeFeatures, columns []
 	return out.with(pairs), dropped, len(pairs), nil
 }
 
-// levels are the quantiles of random pairs' cosines between which edges are counted.
-var levels = []float64{0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98}
+// cosineLevels are the quantiles of random pairs' cosines between which edges are counted.
+var cosineLevels = []float64{0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98}
 
 // misleading tells which edges of training nodes were likelier added than not. An attack that misleads a
 // classifier adds edges at the nodes that it learns from (Li et al., “Revisiting graph adversarial attack and
@@ -158,7 +158,7 @@ func misleading(g *Graph, rows []sparseRow, training []int32) []bool {
 	}
 	slices.Sort(random)
 	var bounds []float64
-	for _, q := range levels {
+	for _, q := range cosineLevels {
 		bounds = append(bounds, random[int(q*float64(len(random)))])
 	}
 	bounds = slices.Compact(bounds)
