@@ -102,8 +102,8 @@ static CUresult parse(struct module *m, const char *text, char *log, size_t size
 	int major = 0, minor = 0, target = 0;
 	const char *version = strstr(text, ".version"), *sm = strstr(text, ".target");
 	if (!version || sscanf(version, ".version %d.%d", &major, &minor) != 2) {
-		snprintf(log, size, "ptxas application ptx input, line 1; fatal   : Missing .version directive at start of file");
-		return INVALID_PTX;
+		snprintf(log, size, "error   : Binary format for key='0', ident='' is not recognized"); // as CUDA 13.0 has it
+		return INVALID_IMAGE;
 	}
 	if (major * 10 + minor > (set.version >= 12000 ? 84 : 75)) {
 		snprintf(log, size, "ptxas application ptx input, line 1; fatal   : Unsupported .version %d.%d", major, minor);

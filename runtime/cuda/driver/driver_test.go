@@ -126,7 +126,7 @@ func TestArgumentsOfEverySize(t *testing.T) {
 func TestModuleErrors(t *testing.T) {
 	r := open(t)
 	for _, x := range []struct{ from, to, want string }{
-		{".version 6.3", "", "Missing .version"},
+		{".version 6.3", "", "not recognized"},
 		{".version 6.3", ".version 9.9", "Unsupported .version 9.9"},
 		{"sm_70", "sm_120", "SM version"},
 		{"{ ret; }", "{ ret;", "Parsing error"},

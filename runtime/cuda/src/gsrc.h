@@ -53,10 +53,12 @@ FN int width_x(void) { return __nvvm_read_ptx_sreg_ntid_x(); }
 FN int blocks_x(void) { return __nvvm_read_ptx_sreg_nctaid_x(); }
 FN int blocks_y(void) { return __nvvm_read_ptx_sreg_nctaid_y(); }
 FN int blocks_z(void) { return __nvvm_read_ptx_sreg_nctaid_z(); }
-FN void barrier(void) { __syncthreads(); }
+// As assembly that may change memory: of the intrinsics clang 14 assumes that they leave
+// shared arrays alone, and moves reads of these across.
+FN void barrier(void) { __asm__ volatile("bar.sync 0;" ::: "memory"); }
 FN float warp_xor(float v, int mask) { return __nvvm_shfl_sync_bfly_f32(0xffffffffu, v, mask, 31); }
 FN u32 warp_ballot(int p) { return __nvvm_vote_ballot_sync(0xffffffffu, p != 0); }
-FN void warp_barrier(void) { __nvvm_bar_warp_sync(0xffffffffu); }
+FN void warp_barrier(void) { __asm__ volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
 FN float root(float x) { return __nvvm_sqrt_rn_f(x); }
 FN double root64(double x) { return __nvvm_sqrt_rn_d(x); }
 FN float fma32(float a, float b, float c) { return __nvvm_fma_rn_f(a, b, c); }
