@@ -49,12 +49,9 @@ the peak of memory is theirs.
 
 With --device cuda training steps and searches for neighbours run on the GPU, and are
 compared with the rates of a copy within its memory and of a matrix product. Parts are
-then timed one by one by the GPU's clock.`,
+then timed one by one by the GPU's clock. With --baselines PyTorch runs there, too.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if f.device != "cpu" && f.baselines != "" {
-				return usage("--device %s: --baselines is for the cpu", f.device)
-			}
 			cases := bench.Cases()
 			if f.device != "cpu" {
 				cases = bench.DeviceCases()
@@ -63,7 +60,7 @@ then timed one by one by the GPU's clock.`,
 				return asUsage(err)
 			}
 			if f.baselines != "" {
-				if err := bench.CheckBaselines(f.opts.Only); err != nil {
+				if err := bench.CheckBaselines(f.opts.Only, f.device != "cpu"); err != nil {
 					return asUsage(err)
 				}
 			} else if chosen, err := bench.Select(cases, f.opts.Only); err != nil {
@@ -119,6 +116,17 @@ func (a *app) listBenchmarks(cases []bench.Case) error {
 func (a *app) bench(ctx context.Context, f *benchFlags, roundsGiven bool) (err error) {
 	o := f.opts
 	o.Progress = func(name string) { a.logf("%s", name) }
+	if f.device != "cpu" {
+		d, err := runs.OpenDevice(f.device, false)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, d.Close()) }()
+		if d.GPU == nil {
+			return usage("--device %s: name cpu, or cuda, cuda:1 and so on", f.device)
+		}
+		o.Device = d.GPU
+	}
 	switch {
 	case f.baselines != "":
 		steps := o
@@ -132,17 +140,7 @@ func (a *app) bench(ctx context.Context, f *benchFlags, roundsGiven bool) (err e
 			return err
 		}
 		return a.writeBench(r, r.Write, f)
-	case f.device != "cpu":
-		d, err := runs.OpenDevice(f.device, false)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, d.Close()) }()
-		if d.GPU == nil {
-			return usage("--device %s: name cpu, or cuda, cuda:1 and so on", f.device)
-		}
-		o.Device = d.GPU
-	default:
+	case o.Device == nil:
 		o.Child = a.childOf(o)
 	}
 	r, err := bench.Run(ctx, o)

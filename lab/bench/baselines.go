@@ -72,6 +72,9 @@ func baselineWorks() []baselineWork {
 		works = append(works, baselineWork{name: "epochs/gcn/" + name, baselines: []Baseline{
 			{"PyTorch Geometric", []string{"gcn.py"}},
 			{"sparse PyTorch", []string{"gcn.py", "--impl", "sparse"}},
+		}}, baselineWork{name: "step/gcn/" + name, heavy: true, baselines: []Baseline{
+			{"PyTorch Geometric", []string{"gcn.py", "--step"}},
+			{"sparse PyTorch", []string{"gcn.py", "--step", "--impl", "sparse"}},
 		}})
 	}
 	for _, c := range learnerCases() {
@@ -113,7 +116,8 @@ type BaselineReport struct {
 	Schema  int              `json:"schema"` // 1
 	Version string           `json:"version"`
 	Machine Machine          `json:"machine"`
-	Python  string           `json:"python"` // versions of what the baselines import
+	Device  *Device          `json:"device,omitempty"` // the GPU that all of it was timed on
+	Python  string           `json:"python"`           // versions of what the baselines import
 	Rounds  int              `json:"rounds"`
 	Results []BaselineResult `json:"results"`
 }
@@ -145,11 +149,11 @@ type baselineReply struct {
 // Baselines times gsrc and the PyTorch programs in the folder baselines with a Python that
 // has their requirements, in turn: in each round gsrc and every baseline do the work in
 // a process of their own, the next round in the opposite order. Options.Child is
-// required; Rounds is 3 if 0. Data are handed to the baselines as gsrc has read or
-// generated them.
+// required but with Options.Device, on which both then work, gsrc in this process;
+// Rounds is 3 if 0. Data are handed to the baselines as gsrc has read or generated them.
 func Baselines(ctx context.Context, python string, o Options) (*BaselineReport, error) {
 	o.Rounds = cmp.Or(o.Rounds, 3)
-	works, err := selectBaselines(o.Only)
+	works, err := selectBaselines(o.Only, o.Device != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -165,6 +169,19 @@ func Baselines(ctx context.Context, python string, o Options) (*BaselineReport, 
 	defer os.RemoveAll(py.dir)
 	r.Python = py.says
 	cases := Cases()
+	if o.Device != nil {
+		cases, r.Device = DeviceCases(), describe(o.Device)
+		py.device, _, _ = strings.Cut(o.Device.Name(), " ")
+		own := o
+		own.Child, own.Rounds = nil, 5
+		o.Child = func(ctx context.Context, name string) (Result, error) {
+			c, err := Select(cases, name)
+			if err != nil {
+				return Result{}, err
+			}
+			return c[0].measure(ctx, own)
+		}
+	}
 	for _, w := range works {
 		c, err := Select(cases, w.name)
 		if err != nil {
@@ -198,16 +215,19 @@ func Baselines(ctx context.Context, python string, o Options) (*BaselineReport, 
 	return r, nil
 }
 
-// CheckBaselines reports what is wrong with patterns for [Baselines].
-func CheckBaselines(patterns string) error {
-	_, err := selectBaselines(patterns)
+// CheckBaselines reports what is wrong with patterns for [Baselines], on a GPU or not.
+func CheckBaselines(patterns string, device bool) error {
+	_, err := selectBaselines(patterns, device)
 	return err
 }
 
-func selectBaselines(patterns string) ([]baselineWork, error) {
+func selectBaselines(patterns string, device bool) ([]baselineWork, error) {
 	var cases []Case
+	there := DeviceCases()
 	for _, w := range baselineWorks() {
-		cases = append(cases, Case{Name: w.name, Heavy: w.heavy})
+		if !device || slices.ContainsFunc(there, func(c Case) bool { return c.Name == w.name }) {
+			cases = append(cases, Case{Name: w.name, Heavy: w.heavy})
+		}
 	}
 	chosen, err := Select(cases, patterns)
 	if err != nil {
@@ -277,6 +297,7 @@ type pythonRunner struct {
 	path    string
 	dir     string // has the programs, and is to be removed
 	threads int
+	device  string // as PyTorch names it, empty for the CPU
 	says    string // the versions of what it has
 }
 
@@ -345,6 +366,9 @@ func (p *pythonRunner) output(ctx context.Context, folder string, args []string)
 		line = append(line, folder)
 	}
 	line = append(append(line, args[1:]...), "--threads", fmt.Sprint(p.threads))
+	if p.device != "" {
+		line = append(line, "--device", p.device)
+	}
 	var complaint bytes.Buffer
 	cmd := p.command(ctx, line...)
 	cmd.Stderr = &complaint
@@ -452,7 +476,11 @@ func writeArrays(folder string, ds *data.Dataset, st *graph.Structure) error {
 
 // Write prints the comparison as a table.
 func (r *BaselineReport) Write(w io.Writer, f Format) error {
-	fmt.Fprintf(w, "gsrc %s, %s\n%s\nmedians of %d rounds in turn\n\n", r.Version, r.Machine, r.Python, r.Rounds)
+	fmt.Fprintf(w, "gsrc %s, %s\n", r.Version, r.Machine)
+	if r.Device != nil {
+		fmt.Fprintf(w, "%s, %s\n", r.Device, r.Device.Date)
+	}
+	fmt.Fprintf(w, "%s\nmedians of %d rounds in turn\n\n", r.Python, r.Rounds)
 	rows := [][]string{{"work", "data", "gsrc", "memory", "baseline", "its time", "its memory", "ratio"}}
 	for _, x := range r.Results {
 		first := []string{x.Work, x.Data, ms(x.MS), peak(x.PeakMiB)}

@@ -120,7 +120,10 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	switch {
 	case o.Device != nil:
 		o.Child = nil // one process has the GPU
-		err = r.describe(o.Device, !o.NoRoofline)
+		r.Device = describe(o.Device)
+		if r.Limits, err = MeasureDevice(o.Device, copyBytes, productSide); err != nil {
+			err = fmt.Errorf("measuring what %s can do: %w", o.Device.Name(), err)
+		}
 	case !o.NoRoofline:
 		before = MeasureRoofline(o.Threads)
 	}

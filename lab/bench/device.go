@@ -35,15 +35,12 @@ const (
 	productSide = 4096
 )
 
-// describe names the GPU, and measures what it can do.
-func (r *Report) describe(d *cuda.Device, limits bool) (err error) {
-	r.Device = &Device{Name: d.Name(), Capability: d.Info().Capability(), Products: d.Products(), Date: time.Now().UTC().Format(time.DateOnly)}
-	if limits {
-		if r.Limits, err = MeasureDevice(d, copyBytes, productSide); err != nil {
-			return fmt.Errorf("measuring what %s can do: %w", d.Name(), err)
-		}
-	}
-	return nil
+func describe(d *cuda.Device) *Device {
+	return &Device{Name: d.Name(), Capability: d.Info().Capability(), Products: d.Products(), Date: time.Now().UTC().Format(time.DateOnly)}
+}
+
+func (d *Device) String() string {
+	return fmt.Sprintf("%s, compute capability %s, matrix products by %s", d.Name, d.Capability, d.Products)
 }
 
 // MeasureDevice finds what a GPU can do: the rate of a copy of that many bytes within

@@ -122,7 +122,7 @@ func table(w io.Writer, f Format, rows [][]string) error {
 // stands in are left out.
 func (r *Report) Write(w io.Writer, f Format, parts bool) error {
 	if d := r.Device; d != nil {
-		fmt.Fprintf(w, "%s, compute capability %s, matrix products by %s; gsrc %s, %s\n", d.Name, d.Capability, d.Products, r.Version, d.Date)
+		fmt.Fprintf(w, "%s; gsrc %s, %s\n", d, r.Version, d.Date)
 	} else {
 		fmt.Fprintf(w, "gsrc %s, %s\n", r.Version, r.Machine)
 	}

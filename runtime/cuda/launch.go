@@ -14,6 +14,10 @@ const threads = 256
 // is launched with: enough to fill any device several times.
 const most = 1 << 13
 
+// processors is about how many multiprocessors a large device has. Grids depend on shapes
+// alone, not on the device, so that sums have the same order on all.
+const processors = 132
+
 // blocks returns the grid for n threads, of blocks of the given width.
 func blocks(n, width int) [3]uint32 {
 	return [3]uint32{uint32(min(max((n+width-1)/width, 1), most)), 1, 1}

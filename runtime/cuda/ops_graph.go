@@ -55,8 +55,13 @@ func aggregate(q Stream, y *runtime.Buffer, s *runtime.DeviceCSR, vals uint64, d
 	if diag != nil {
 		diagRows = diag.Dims[0]
 	}
-	return every(q, "gsrc_spmm", rows*group, at(y), Ptr(s.RowPtr), Ptr(s.Col), Ptr(s.Perm), vals, at(diag), h, at(e.add), at(e.bias),
-		Int(rows), Int(diagRows), Int(f), Int(heads), Int(e.act), Int(group))
+	width := threads // smaller blocks where a device would have processors without one
+	for width > 64 && rows*group/width < 2*processors {
+		width /= 2
+	}
+	most := max(32, 4*s.NNZ/rows)
+	return q.Launch("gsrc_spmm", blocks(rows*group, width), [3]uint32{uint32(width), 1, 1}, 0, at(y), Ptr(s.RowPtr), Ptr(s.Col), Ptr(s.Perm), vals, at(diag), h, at(e.add), at(e.bias),
+		Int(rows), Int(diagRows), Int(f), Int(heads), Int(e.act), Int(group), Int(most))
 }
 
 func sddmm(q Stream, k *runtime.Call) error {

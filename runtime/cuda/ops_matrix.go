@@ -229,7 +229,7 @@ func solveUpper(q Stream, k *runtime.Call) error {
 	if n == 0 {
 		return nil
 	}
-	return every(q, "gsrc_solve_upper", cols, at(k.Out[0]), at(k.In[0]), at(k.In[1]), Int(n), Int(cols))
+	return warps(q, "gsrc_solve_upper", cols, at(k.Out[0]), at(k.In[0]), at(k.In[1]), Int(n), Int(cols))
 }
 
 // copyColumns copies width columns of rows rows between matrices of dstCols and

@@ -33,8 +33,26 @@ class Data:
         return (d @ a @ d).tocsr().astype(np.float32)
 
 
+def device(o):
+    """Sets threads, the seed, and where tensors lie, by the flags --threads and --device."""
+    import torch
+
+    torch.set_num_threads(o.threads)
+    torch.set_default_device(o.device)
+    torch.manual_seed(0)
+
+
+def waited(f):
+    """f, after which a GPU has done what was queued."""
+    torch = sys.modules.get("torch")
+    if torch is None or torch.get_default_device().type != "cuda":
+        return f
+    return lambda: (f(), torch.cuda.synchronize())
+
+
 def times(f, steps, limit=20.0):
     """Milliseconds of the given number of calls, after one or two that do not count; fewer calls once limit seconds are over."""
+    f = waited(f)
     start = time.perf_counter()
     f()
     if time.perf_counter() - start < 2:
@@ -52,7 +70,10 @@ def median(values):
 
 
 def peak_mib():
-    """Largest resident set of this process. ru_maxrss counts the parent's too until the program is loaded."""
+    """Largest resident set of this process, or what PyTorch held of a GPU. ru_maxrss counts the parent's too until the program is loaded."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        return torch.cuda.max_memory_reserved() / (1 << 20)
     try:
         with open("/proc/self/status") as f:
             return next(int(line.split()[1]) / 1024 for line in f if line.startswith("VmHWM"))

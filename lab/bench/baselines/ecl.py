@@ -6,12 +6,13 @@ dropped edges); --blur those of the paper.
 """
 import argparse, warnings
 import numpy as np, torch, torch.nn.functional as F
-from common import Data, median, report, times
+from common import Data, device, median, report, times
 
 warnings.filterwarnings("ignore")
 p = argparse.ArgumentParser()
 p.add_argument("data")
 p.add_argument("--threads", type=int, default=2)
+p.add_argument("--device", default="cpu")
 p.add_argument("--rounds", type=int, default=5)
 p.add_argument("--anchors", type=int, default=512, help="samples; 0 takes all nodes")
 p.add_argument("--struct", type=int, default=0, help="columns of X^s")
@@ -23,8 +24,7 @@ p.add_argument("--blur", type=float, default=0.0)
 p.add_argument("--mask", type=float, default=0.0)
 p.add_argument("--drop", type=float, default=0.0)
 o = p.parse_args()
-torch.set_num_threads(o.threads)
-torch.manual_seed(0)
+device(o)
 hidden, K, alpha, beta, step_size, step_noise, start_noise = 128, 3, 0.1, 0.01, 0.05, 0.01, 0.03
 
 d = Data(o.data)

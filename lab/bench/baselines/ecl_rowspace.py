@@ -1,20 +1,20 @@
 """The step of ecl.py (blurred views) with its noise in the row space of the first weight, still in
-PyTorch: what the algebra alone brings. Sparse products are SciPy's, which are faster than PyTorch's.
+PyTorch: what the algebra alone brings. On a CPU sparse products are SciPy's, which are faster than PyTorch's.
 """
 import argparse, warnings
 import numpy as np, torch, torch.nn.functional as F
-from common import Data, median, report, times
+from common import Data, device, median, report, times
 
 warnings.filterwarnings("ignore")
 p = argparse.ArgumentParser()
 p.add_argument("data")
 p.add_argument("--threads", type=int, default=2)
+p.add_argument("--device", default="cpu")
 p.add_argument("--rounds", type=int, default=5)
 p.add_argument("--anchors", type=int, default=512)
 p.add_argument("--struct", type=int, default=0)
 o = p.parse_args()
-torch.set_num_threads(o.threads)
-torch.manual_seed(0)
+device(o)
 H, K, tau, alpha, beta, sigma, step_size, step_noise = 128, 3, 0.1, 0.1, 0.01, 0.03, 0.05, 0.01
 
 
@@ -29,13 +29,26 @@ class SparseProduct(torch.autograd.Function):
         return None, torch.from_numpy(np.asarray(ctx.s.transposed @ g.contiguous().numpy()))
 
 
+class DeviceProduct(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, s, h):
+        ctx.s = s
+        return s.m @ h
+
+    @staticmethod
+    def backward(ctx, g):
+        return None, ctx.s.transposed @ g
+
+
 class Sparse:
     def __init__(self, m):
         self.m = m.tocsr().astype(np.float32)
         self.transposed = self.m.T.tocsr()
+        if o.device != "cpu":
+            self.m, self.transposed = (torch.sparse_csr_tensor(torch.tensor(s.indptr), torch.tensor(s.indices), torch.tensor(s.data), s.shape) for s in (self.m, self.transposed))
 
     def __matmul__(self, h):
-        return SparseProduct.apply(self, h)
+        return (SparseProduct if o.device == "cpu" else DeviceProduct).apply(self, h)
 
 
 class RowNoise(torch.autograd.Function):

@@ -4,12 +4,13 @@ edges, cross-entropy and the consistency of the samples' predictions, Adam.
 """
 import argparse, warnings
 import numpy as np, torch, torch.nn.functional as F
-from common import Data, median, report, times
+from common import Data, device, median, report, times
 
 warnings.filterwarnings("ignore")
 p = argparse.ArgumentParser()
 p.add_argument("data")
 p.add_argument("--threads", type=int, default=2)
+p.add_argument("--device", default="cpu")
 p.add_argument("--rounds", type=int, default=15)
 p.add_argument("--norm", default="l1", choices=["l1", "l2"])
 for name, value in dict(hidden=32, order=8, samples=4).items():
@@ -17,8 +18,7 @@ for name, value in dict(hidden=32, order=8, samples=4).items():
 for name, value in dict(nodes=0.5, input=0.5, dropout=0.5, temperature=0.5, sharpen=0.5, consistency=1.0, probability=0.7).items():
     p.add_argument("--" + name, type=float, default=value)
 o = p.parse_args()
-torch.set_num_threads(o.threads)
-torch.manual_seed(0)
+device(o)
 d = Data(o.data)
 n = d.n
 csr = lambda ptr, col, val, shape: torch.sparse_csr_tensor(ptr, col, val, shape)
@@ -32,7 +32,7 @@ pairs, edge_of = np.unique(np.minimum(a.row, a.col).astype(np.int64) * n + np.ma
 loops = np.arange(n)
 order = np.lexsort((np.r_[a.col, loops], np.r_[a.row, loops]))
 row, col = (torch.tensor(np.r_[v, loops][order].astype(np.int64)) for v in (a.row, a.col))
-ptr = torch.tensor(np.r_[0, np.cumsum(np.bincount(row.numpy(), minlength=n))].astype(np.int64))
+ptr = torch.tensor(np.r_[0, np.cumsum(np.bincount(row.cpu().numpy(), minlength=n))].astype(np.int64))
 edge_of = torch.tensor(np.r_[edge_of, np.full(n, len(pairs))][order])
 probability = torch.full((len(pairs),), o.probability)
 

@@ -1,22 +1,23 @@
 """200 epochs of the two-layer GCN, each with an evaluation pass. --impl pyg is PyTorch Geometric as its
 documentation writes it; --impl sparse is what an expert writes: features and adjacency in CSR.
---inference times the forward pass instead.
+--inference times the forward pass instead, --step a training step.
 """
 import argparse, warnings
 import numpy as np, torch, torch.nn.functional as F
-from common import Data, median, report, times
+from common import Data, device, median, report, times
 
 warnings.filterwarnings("ignore")
 p = argparse.ArgumentParser()
 p.add_argument("data")
 p.add_argument("--threads", type=int, default=2)
+p.add_argument("--device", default="cpu")
 p.add_argument("--rounds", type=int, default=1)
 p.add_argument("--impl", default="pyg", choices=["pyg", "sparse"])
 p.add_argument("--hidden", type=int, default=16)
 p.add_argument("--inference", action="store_true")
+p.add_argument("--step", action="store_true")
 o = p.parse_args()
-torch.set_num_threads(o.threads)
-torch.manual_seed(0)
+device(o)
 d = Data(o.data)
 train, labels = torch.tensor(d.train), torch.tensor(d.labels)
 
@@ -56,12 +57,16 @@ model = Net()
 optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4)
 
 
+def step():
+    model.train()
+    optimizer.zero_grad()
+    F.cross_entropy(model(*inputs)[train], labels).backward()
+    optimizer.step()
+
+
 def epochs():
     for _ in range(200):
-        model.train()
-        optimizer.zero_grad()
-        F.cross_entropy(model(*inputs)[train], labels).backward()
-        optimizer.step()
+        step()
         model.eval()
         with torch.no_grad():
             model(*inputs)
@@ -72,7 +77,9 @@ def forward():
         return model(*inputs)
 
 
-if not o.inference:
+if o.step:
+    report(ms=median(times(step, 30)))
+elif not o.inference:
     import time
 
     start = time.perf_counter()

@@ -113,6 +113,9 @@ FN u64 double_bits(double f) { u64 b; __builtin_memcpy(&b, &f, 8); return b; }
 FN int min_int(int a, int b) { return a < b ? a : b; }
 FN int max_int(int a, int b) { return a > b ? a : b; }
 
+FN int ones(u32 v) { return __builtin_popcount(v); }
+FN int lowest(u32 v) { return __builtin_ctz(v); } // of the bits that are set
+
 // The larger and the smaller of two; NaN if either is.
 FN float max32(float a, float b) { return a > b || a != a ? a : b; }
 FN float min32(float a, float b) { return a < b || a != a ? a : b; }
@@ -139,15 +142,14 @@ FN float warp_min(float v) {
 // Four floats at once where the address allows.
 FN int aligned4(const float *p) { return ((u64)p & 15) == 0; }
 
-// Columns 4q to 4q+3 of a row of width f, those that exist.
+// Columns 4q to 4q+3 of a row of width f, those that exist. Without branches, so that the
+// reads of several rows wait together.
 FN float4_t columns4(const float *x, int row, int q, int f, int whole) {
-	int at = row * f + 4 * q;
-	if (whole) return LD((const float4_t *)(x + at), 0);
-	float4_t v = {0.0f, 0.0f, 0.0f, 0.0f};
-	v.x = LD(x, at);
-	if (4 * q + 1 < f) v.y = LD(x, at + 1);
-	if (4 * q + 2 < f) v.z = LD(x, at + 2);
-	if (4 * q + 3 < f) v.w = LD(x, at + 3);
+	const float *at = x + row * f + 4 * q;
+	if (whole) return LD((const float4_t *)at, 0);
+	int left = f - 4 * q;
+	float4_t v = {LD(at, 0), LD(at, left > 1 ? 1 : 0), LD(at, left > 2 ? 2 : 0), LD(at, left > 3 ? 3 : 0)};
+	v.y = left > 1 ? v.y : 0.0f, v.z = left > 2 ? v.z : 0.0f, v.w = left > 3 ? v.w : 0.0f;
 	return v;
 }
 

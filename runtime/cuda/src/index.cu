@@ -27,25 +27,28 @@ KERNEL gsrc_gather_i64(i64 *dst, const i64 *x, const i64 *idx, int n, int rows, 
 // scatter_add adds the rows of x to the rows idx of dst. A block has per rows of
 // dst and goes through all indices in their order, so that every row is added to
 // in that order by one block, and every column by one thread.
+#define INDICES 4
 KERNEL gsrc_scatter_add(float *dst, const float *x, const i64 *idx, int n, int rows, int width, int per, int *fault, int number) {
-	SHARED(int, to, 256);
-	int first = block_x() * per, last = min_int(rows, first + per);
-	for (int i = thread_x(); i < (last - first) * width; i += width_x()) ST(dst, (i64)first * width + i, 0.0f);
-	for (int k0 = 0; k0 < n; k0 += 256) {
-		barrier();
-		i64 r = k0 + thread_x() < n ? LD(idx, k0 + thread_x()) : -1;
-		int bad = k0 + thread_x() < n && (r < 0 || r >= rows);
-		if (bad) set_fault(fault, number);
-		SH(to, thread_x()) = bad ? -2 : r >= first && r < last ? (int)r : -1;
-		barrier();
-		for (int i = 0; i < 256 && k0 + i < n; i++) {
-			int row = SH(to, i);
-			if (row == -1) continue;
-			float wrong = row == -2 ? NOT_A_NUMBER : 0.0f;
-			if (row == -2) row = first;
-			for (int c = thread_x(); c < width; c += width_x()) {
-				i64 at = (i64)row * width + c;
-				ST(dst, at, LD(dst, at) + (LD(x, (i64)(k0 + i) * width + c) + wrong));
+	int first = block_x() * per, last = min_int(rows, first + per), lane = thread_x() % WARP;
+	if (thread_x() - lane >= width) return; // the warp has no column
+	for (int row = first; row < last; row++)
+		for (int c = thread_x(); c < width; c += width_x()) ST(dst, (i64)row * width + c, 0.0f);
+	for (int k0 = 0; k0 < n; k0 += INDICES * WARP) {
+		i64 r[INDICES];
+#pragma unroll
+		for (int j = 0; j < INDICES; j++) r[j] = k0 + j * WARP + lane < n ? LD(idx, k0 + j * WARP + lane) : -1;
+#pragma unroll
+		for (int j = 0; j < INDICES; j++) {
+			int k = k0 + j * WARP, bad = k + lane < n && (r[j] < 0 || r[j] >= rows);
+			if (bad) set_fault(fault, number);
+			u32 wrong = warp_ballot(bad), hits = wrong | warp_ballot(r[j] >= first && r[j] < last);
+			for (; hits; hits &= hits - 1) {
+				int i = lowest(hits), no = wrong >> i & 1;
+				i64 row = no ? first : LD(idx, k + i);
+				for (int c = thread_x(); c < width; c += width_x()) {
+					i64 at = row * width + c;
+					ST(dst, at, LD(dst, at) + (LD(x, (i64)(k + i) * width + c) + (no ? NOT_A_NUMBER : 0.0f)));
+				}
 			}
 		}
 	}

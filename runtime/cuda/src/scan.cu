@@ -86,7 +86,6 @@ FN u32 same_digit(int digit) {
 	return same;
 }
 
-FN int ones(u32 v) { return __builtin_popcount(v); }
 FN u32 lanes_below(void) { return (1u << (thread_x() % WARP)) - 1u; }
 
 // The digit of an element of the thread's warp; DIGITS where there is none.

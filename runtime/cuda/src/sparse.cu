@@ -13,28 +13,41 @@ typedef struct {
 	int diag_rows, f, heads, act, whole;
 } product;
 
-// Adds the entries first to last − 1 to columns 4q to 4q+3.
+// Adds the entries first to last − 1 to columns 4q to 4q+3. Entries are read some at a
+// time, since what takes longest is to wait for them, and added in their order.
+#define ENTRIES 4
 FN float4_t add_entries(product p, float4_t sum, int first, int last, int q, int width) {
-	if (p.heads == 1 || !p.vals) {
-#pragma unroll 4
-		for (int e = first; e < last; e++) {
-			float v = p.vals ? LD(p.vals, p.perm ? LD(p.perm, e) : e) : 1.0f;
-			float4_t x = columns4(p.h, LD(p.col, e), q, p.f, p.whole);
-			sum.x = fma32(v, x.x, sum.x);
-			sum.y = fma32(v, x.y, sum.y);
-			sum.z = fma32(v, x.z, sum.z);
-			sum.w = fma32(v, x.w, sum.w);
+	int one = p.heads == 1 || !p.vals;
+	int h0 = one ? 0 : 4 * q / width, h1 = one ? 0 : min_int((4 * q + 1) / width, p.heads - 1);
+	int h2 = one ? 0 : min_int((4 * q + 2) / width, p.heads - 1), h3 = one ? 0 : min_int((4 * q + 3) / width, p.heads - 1);
+	for (int e0 = first; e0 < last; e0 += ENTRIES) {
+		float4_t v[ENTRIES], x[ENTRIES];
+		int c[ENTRIES];
+		i64 at[ENTRIES];
+#pragma unroll
+		for (int k = 0; k < ENTRIES; k++) {
+			int e = min_int(e0 + k, last - 1);
+			c[k] = LD(p.col, e);
+			at[k] = (i64)(p.perm ? LD(p.perm, e) : e) * (one ? 1 : p.heads);
 		}
-		return sum;
-	}
-	int h0 = 4 * q / width, h1 = min_int((4 * q + 1) / width, p.heads - 1), h2 = min_int((4 * q + 2) / width, p.heads - 1), h3 = min_int((4 * q + 3) / width, p.heads - 1);
-	for (int e = first; e < last; e++) {
-		i64 at = (i64)(p.perm ? LD(p.perm, e) : e) * p.heads;
-		float4_t x = columns4(p.h, LD(p.col, e), q, p.f, p.whole);
-		sum.x = fma32(LD(p.vals, at + h0), x.x, sum.x);
-		sum.y = fma32(LD(p.vals, at + h1), x.y, sum.y);
-		sum.z = fma32(LD(p.vals, at + h2), x.z, sum.z);
-		sum.w = fma32(LD(p.vals, at + h3), x.w, sum.w);
+#pragma unroll
+		for (int k = 0; k < ENTRIES; k++) {
+			x[k] = columns4(p.h, c[k], q, p.f, p.whole);
+			v[k].x = p.vals ? LD(p.vals, at[k] + h0) : 1.0f;
+			if (one) {
+				v[k].y = v[k].z = v[k].w = v[k].x;
+			} else {
+				v[k].y = LD(p.vals, at[k] + h1), v[k].z = LD(p.vals, at[k] + h2), v[k].w = LD(p.vals, at[k] + h3);
+			}
+		}
+#pragma unroll
+		for (int k = 0; k < ENTRIES; k++) {
+			int there = e0 + k < last;
+			sum.x = there ? fma32(v[k].x, x[k].x, sum.x) : sum.x;
+			sum.y = there ? fma32(v[k].y, x[k].y, sum.y) : sum.y;
+			sum.z = there ? fma32(v[k].z, x[k].z, sum.z) : sum.z;
+			sum.w = there ? fma32(v[k].w, x[k].w, sum.w) : sum.w;
+		}
 	}
 	return sum;
 }
@@ -71,19 +84,16 @@ FN void end_row(product p, float4_t sum, int row, int q) {
 	if (4 * q + 3 < p.f) ST(p.dst, at + 3, sum.w);
 }
 
-// Entries of a row that the whole block adds.
-#define LONG 256
-
 // spmm computes dst_i = act(add_i + diag_i·h_i + Σ_e vals_e·h[col_e] + bias) for
 // the entries e of row i, with the value k·heads/f of an entry for column k. add,
 // diag (of diag_rows rows), vals (ones) and bias may be absent; act is 0, or 1 for
-// relu, 2 for elu. group threads, a power of two, share a row; those of a hub, whose
-// entries the others of its block would wait for, are shared by all of them: each
+// relu, 2 for elu. group threads, a power of two, share a row; those of a hub, which has
+// more than most entries and would be waited for, are shared by the whole block: each
 // group adds a part of the entries, and the parts are added in their order.
 #undef BLOCKS
 #define BLOCKS 3
 KERNEL gsrc_spmm(float *dst, const int *row_ptr, const int *col, const int *perm, const float *vals, const float *diag, const float *h, const float *add, const float *bias,
-	int rows, int diag_rows, int f, int heads, int act, int group) {
+	int rows, int diag_rows, int f, int heads, int act, int group, int most) {
 	SHARED(float, parts, 4 * 256);
 	SHARED(int, long_row, 256);
 	SHARED(int, any, 1);
@@ -93,7 +103,7 @@ KERNEL gsrc_spmm(float *dst, const int *row_ptr, const int *col, const int *perm
 	for (int base = block_x() * teams; base < rows; base += blocks_x() * teams) {
 		int row = base + team, first = 0, last = 0;
 		if (row < rows) first = LD(row_ptr, row), last = LD(row_ptr, row + 1);
-		int hub = last - first > LONG;
+		int hub = last - first > most;
 		barrier();
 		if (thread_x() == 0) SH(any, 0) = 0;
 		if (lane == 0) SH(long_row, team) = hub;

@@ -19,24 +19,21 @@ KERNEL gsrc_cholesky(float *dst, const float *a, double *ws, int n, double ridge
 	for (;;) {
 		barrier();
 		if (me == 0) SH(state, 0) = 0;
-		for (int i = me; i < n * n; i += width) ST(ws, i, (double)LD(a, i) + (i / n == i % n ? SH(shift, 0) : 0.0));
-		barrier();
 		for (int i = 0; i < n; i++) {
-			double pivot = LD(ws, i * n + i);
+			for (int k = i + me; k < n; k += width) {
+				double v = (double)LD(a, i * n + k) + (k == i ? SH(shift, 0) : 0.0);
+#pragma unroll 8
+				for (int m = 0; m < i; m++) v -= LD(ws, m * n + i) * LD(ws, m * n + k);
+				ST(ws, i * n + k, v);
+			}
+			barrier();
+			double pivot = LD(ws, i * n + i), d = 1.0 / root64(pivot);
+			barrier();
 			if (!(pivot > ridge * SH(shift, 1))) {
-				barrier();
 				if (me == 0) SH(state, 0) = 1;
 				break;
 			}
-			double d = 1.0 / root64(pivot);
-			barrier();
 			for (int k = i + me; k < n; k += width) ST(ws, i * n + k, LD(ws, i * n + k) * d);
-			barrier();
-			int left = n - i - 1;
-			for (int m = me; m < left * left; m += width) {
-				int j = i + 1 + m / left, k = i + 1 + m % left;
-				if (k >= j) ST(ws, j * n + k, LD(ws, j * n + k) - LD(ws, i * n + j) * LD(ws, i * n + k));
-			}
 			barrier();
 		}
 		barrier();
@@ -54,14 +51,16 @@ KERNEL gsrc_cholesky(float *dst, const float *a, double *ws, int n, double ridge
 	for (int i = me; i < n * n; i += width) ST(dst, i, SH(state, 0) == 2 ? NOT_A_NUMBER : i % n < i / n ? 0.0f : (float)LD(ws, i));
 }
 
-// solve_upper solves r·dst = b, r upper triangular [n, n], b [n, cols], a thread a
-// column. dst may be b.
+// solve_upper solves r·dst = b, r upper triangular [n, n], b [n, cols], a warp a
+// column, of which each lane has the same elements throughout. dst may be b.
 KERNEL gsrc_solve_upper(float *dst, const float *r, const float *b, int n, int cols) {
-	for (int c = grid_first(); c < cols; c += grid_step()) {
+	int lane = thread_x() % WARP;
+	for (int c = grid_first() / WARP; c < cols; c += grid_step() / WARP) {
 		for (int i = n - 1; i >= 0; i--) {
-			float v = LD(b, i * cols + c);
-			for (int k = i + 1; k < n; k++) v = fma32(-LD(r, i * n + k), LD(dst, k * cols + c), v);
-			ST(dst, i * cols + c, v / LD(r, i * n + i));
+			float sum = 0.0f;
+			for (int k = i + 1 + ((lane - i - 1) & (WARP - 1)); k < n; k += WARP) sum = fma32(LD(r, i * n + k), LD(dst, k * cols + c), sum);
+			sum = warp_sum(sum);
+			if (lane == i % WARP) ST(dst, i * cols + c, (LD(b, i * cols + c) - sum) / LD(r, i * n + i));
 		}
 	}
 }
