@@ -55,13 +55,17 @@ func aggregate(q Stream, y *runtime.Buffer, s *runtime.DeviceCSR, vals uint64, d
 	if diag != nil {
 		diagRows = diag.Dims[0]
 	}
+	split := 1 // and its entries, where a device has threads to spare
+	for group*split < 32 && 2*split*rows <= s.NNZ && rows*group*split < 512*processors {
+		split *= 2
+	}
 	width := threads // smaller blocks where a device would have processors without one
-	for width > 64 && rows*group/width < 2*processors {
+	for width > 64 && rows*group*split/width < 2*processors {
 		width /= 2
 	}
 	most := max(32, 4*s.NNZ/rows)
-	return q.Launch("gsrc_spmm", blocks(rows*group, width), [3]uint32{uint32(width), 1, 1}, 0, at(y), Ptr(s.RowPtr), Ptr(s.Col), Ptr(s.Perm), vals, at(diag), h, at(e.add), at(e.bias),
-		Int(rows), Int(diagRows), Int(f), Int(heads), Int(e.act), Int(group), Int(most))
+	return q.Launch("gsrc_spmm", blocks(rows*group*split, width), [3]uint32{uint32(width), 1, 1}, 0, at(y), Ptr(s.RowPtr), Ptr(s.Col), Ptr(s.Perm), vals, at(diag), h, at(e.add), at(e.bias),
+		Int(rows), Int(diagRows), Int(f), Int(heads), Int(e.act), Int(group), Int(split), Int(most))
 }
 
 func sddmm(q Stream, k *runtime.Call) error {

@@ -13,22 +13,21 @@ typedef struct {
 	int diag_rows, f, heads, act, whole;
 } product;
 
-// Adds the entries first to last − 1 to columns 4q to 4q+3. Entries are read some at a
-// time, since what takes longest is to wait for them, and added in their order.
+// Adds every step-th of the entries first to last − 1 to columns 4q to 4q+3. Entries are
+// read some at a time, since what takes longest is to wait for them, and added in their order.
 #define ENTRIES 4
-FN float4_t add_entries(product p, float4_t sum, int first, int last, int q, int width) {
+FN float4_t add_entries(product p, float4_t sum, int first, int last, int step, int q, int width) {
 	int one = p.heads == 1 || !p.vals;
 	int h0 = one ? 0 : 4 * q / width, h1 = one ? 0 : min_int((4 * q + 1) / width, p.heads - 1);
 	int h2 = one ? 0 : min_int((4 * q + 2) / width, p.heads - 1), h3 = one ? 0 : min_int((4 * q + 3) / width, p.heads - 1);
-	for (int e0 = first; e0 < last; e0 += ENTRIES) {
+	for (int e0 = first; e0 < last; e0 += ENTRIES * step) {
 		float4_t v[ENTRIES], x[ENTRIES];
-		int c[ENTRIES];
-		i64 at[ENTRIES];
+		int c[ENTRIES], at[ENTRIES];
 #pragma unroll
 		for (int k = 0; k < ENTRIES; k++) {
-			int e = min_int(e0 + k, last - 1);
+			int e = min_int(e0 + k * step, last - 1);
 			c[k] = LD(p.col, e);
-			at[k] = (i64)(p.perm ? LD(p.perm, e) : e) * (one ? 1 : p.heads);
+			at[k] = (p.perm ? LD(p.perm, e) : e) * (one ? 1 : p.heads);
 		}
 #pragma unroll
 		for (int k = 0; k < ENTRIES; k++) {
@@ -42,7 +41,7 @@ FN float4_t add_entries(product p, float4_t sum, int first, int last, int q, int
 		}
 #pragma unroll
 		for (int k = 0; k < ENTRIES; k++) {
-			int there = e0 + k < last;
+			int there = e0 + k * step < last;
 			sum.x = there ? fma32(v[k].x, x[k].x, sum.x) : sum.x;
 			sum.y = there ? fma32(v[k].y, x[k].y, sum.y) : sum.y;
 			sum.z = there ? fma32(v[k].z, x[k].z, sum.z) : sum.z;
@@ -87,50 +86,55 @@ FN void end_row(product p, float4_t sum, int row, int q) {
 // spmm computes dst_i = act(add_i + diag_i·h_i + Σ_e vals_e·h[col_e] + bias) for
 // the entries e of row i, with the value k·heads/f of an entry for column k. add,
 // diag (of diag_rows rows), vals (ones) and bias may be absent; act is 0, or 1 for
-// relu, 2 for elu. group threads, a power of two, share a row; those of a hub, which has
-// more than most entries and would be waited for, are shared by the whole block: each
-// group adds a part of the entries, and the parts are added in their order.
+// relu, 2 for elu. group·split threads, powers of two and at most a warp, share a row:
+// group threads its columns, and each split-th of them its entries. Those of a hub, which
+// has more than most entries and would be waited for, are shared by the whole block: each
+// team adds a part of the entries, and the parts are added in their order.
 #undef BLOCKS
 #define BLOCKS 3
 KERNEL gsrc_spmm(float *dst, const int *row_ptr, const int *col, const int *perm, const float *vals, const float *diag, const float *h, const float *add, const float *bias,
-	int rows, int diag_rows, int f, int heads, int act, int group, int most) {
+	int rows, int diag_rows, int f, int heads, int act, int group, int split, int most) {
 	SHARED(float, parts, 4 * 256);
 	SHARED(int, long_row, 256);
 	SHARED(int, any, 1);
 	int whole = f % 4 == 0 && aligned4(h) && aligned4(dst) && aligned4(add) && aligned4(bias), width = f / heads;
 	product p = {dst, col, perm, vals, diag, h, add, bias, diag_rows, f, heads, act, whole};
-	int lane = thread_x() % group, team = thread_x() / group, teams = width_x() / group;
+	int size = group * split, lane = thread_x() % group, part = thread_x() % size / group, team = thread_x() / size, teams = width_x() / size;
 	for (int base = block_x() * teams; base < rows; base += blocks_x() * teams) {
 		int row = base + team, first = 0, last = 0;
 		if (row < rows) first = LD(row_ptr, row), last = LD(row_ptr, row + 1);
 		int hub = last - first > most;
 		barrier();
 		if (thread_x() == 0) SH(any, 0) = 0;
-		if (lane == 0) SH(long_row, team) = hub;
+		if (lane == 0 && part == 0) SH(long_row, team) = hub;
 		barrier();
 		if (hub) SH(any, 0) = 1;
 		barrier();
 		// First each group's own row, then the block's hubs.
 		for (int t = -1; t < teams; t++) {
-			int shared = t >= 0, r = row, start = first, stop = hub ? first : last, mine = row < rows && !hub;
+			int shared = t >= 0, r = row, start = first, stop = hub ? first : last, mine = row < rows && !hub && part == 0;
 			if (shared) {
 				if (!SH(any, 0)) break;
 				if (!SH(long_row, t)) continue;
 				r = base + t;
 				int from = LD(row_ptr, r), to = LD(row_ptr, r + 1), per = (to - from + teams - 1) / teams;
-				start = min_int(from + team * per, to), stop = min_int(start + per, to), mine = team == 0;
+				start = min_int(from + team * per, to), stop = min_int(start + per, to), mine = team == 0 && part == 0;
 			}
 			for (int q0 = 0; 4 * q0 < f; q0 += group) {
 				int q = q0 + lane, there = 4 * q < f;
 				float4_t sum = {0.0f, 0.0f, 0.0f, 0.0f};
 				if (mine && there) sum = begin_row(p, r, q, width);
-				if (there) sum = add_entries(p, sum, start, stop, q, width);
+				if (there) sum = add_entries(p, sum, start + part, stop, split, q, width);
+				for (int m = group; m < size; m *= 2) {
+					sum.x += warp_xor(sum.x, m), sum.y += warp_xor(sum.y, m);
+					sum.z += warp_xor(sum.z, m), sum.w += warp_xor(sum.w, m);
+				}
 				if (shared) {
 					barrier();
 					SH4(parts, 4 * thread_x()) = sum;
 					barrier();
 					for (int i = 1; mine && i < teams; i++) {
-						float4_t x = SH4(parts, 4 * (i * group + lane));
+						float4_t x = SH4(parts, 4 * (i * size + lane));
 						sum.x += x.x, sum.y += x.y, sum.z += x.z, sum.w += x.w;
 					}
 				}
