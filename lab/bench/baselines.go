@@ -149,7 +149,7 @@ type baselineReply struct {
 // Baselines times gsrc and the PyTorch programs in the folder baselines with a Python that
 // has their requirements, in turn: in each round gsrc and every baseline do the work in
 // a process of their own, the next round in the opposite order. Options.Child is
-// required but with Options.Device, on which both then work, gsrc in this process;
+// required but with Options.Device, on which both then work, gsrc by default in this process;
 // Rounds is 3 if 0. Data are handed to the baselines as gsrc has read or generated them.
 func Baselines(ctx context.Context, python string, o Options) (*BaselineReport, error) {
 	o.Rounds = cmp.Or(o.Rounds, 3)
@@ -172,14 +172,15 @@ func Baselines(ctx context.Context, python string, o Options) (*BaselineReport, 
 	if o.Device != nil {
 		cases, r.Device = DeviceCases(), describe(o.Device)
 		py.device, _, _ = strings.Cut(o.Device.Name(), " ")
-		own := o
-		own.Child, own.Rounds = nil, 5
-		o.Child = func(ctx context.Context, name string) (Result, error) {
-			c, err := Select(cases, name)
-			if err != nil {
-				return Result{}, err
+		if own := o; o.Child == nil {
+			own.Rounds = 5
+			o.Child = func(ctx context.Context, name string) (Result, error) {
+				c, err := Select(cases, name)
+				if err != nil {
+					return Result{}, err
+				}
+				return c[0].measure(ctx, own)
 			}
-			return c[0].measure(ctx, own)
 		}
 	}
 	for _, w := range works {

@@ -111,6 +111,32 @@ gcn.py --threads 2 OMP=2
 	}
 }
 
+// On a GPU the programs are told so, and the report names it.
+func TestBaselinesOnDevice(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := filepath.Join(t.TempDir(), "log")
+	t.Setenv(fakePython, log)
+	o := Options{Only: "step/gcn/cora", Rounds: 1, Threads: 2, Device: gpu(t), Child: func(_ context.Context, name string) (Result, error) { return Result{MS: 8}, nil }}
+	r, err := Baselines(t.Context(), self, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, err := os.ReadFile(log)
+	if want := "gcn.py --step --threads 2 --device cuda:0 OMP=2\ngcn.py --step --impl sparse --threads 2 --device cuda:0 OMP=2\n"; err != nil || string(asked) != want {
+		t.Errorf("asked\n%s, want\n%s: %v", asked, want, err)
+	}
+	var b bytes.Buffer
+	if err := r.Write(&b, Markdown); err != nil || !strings.Contains(b.String(), o.Device.Name()) {
+		t.Errorf("the table does not name the GPU: %v\n%s", err, &b)
+	}
+	if err := CheckBaselines("epochs/gcn/cora", true); err == nil {
+		t.Error("epochs/gcn/cora is no case of a GPU, but it is accepted")
+	}
+}
+
 func TestBaselinesSayWhatPythonLacks(t *testing.T) {
 	_, err := Baselines(t.Context(), filepath.Join(t.TempDir(), "python"), Options{Only: "kernel/exp"})
 	if err == nil || !strings.Contains(err.Error(), "make bench-baselines") {
