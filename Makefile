@@ -109,15 +109,16 @@ FLINK      ?= results/flink
 FLINKNODES ?= 1000000
 FLINKWIDTH ?= 32
 FLINKPARTS ?= 16
+FLINKHEAP  ?= 3g
 
-bench-flink: build build-beam bin/flink/installed ## refine a generated graph on a local Flink and print what each stage takes (FLINKNODES, FLINKWIDTH, FLINKPARTS)
+bench-flink: build build-beam bin/flink/installed ## refine a generated graph on a local Flink and print what each stage takes (FLINKNODES, FLINKWIDTH, FLINKPARTS, FLINKHEAP)
 	rm -rf $(FLINK)
 	bin/gsrc data generate --out $(FLINK)/small --nodes 20000 --edges 100000 --wrong 0.05 --width $(FLINKWIDTH) --seed 400
 	bin/gsrc data generate --out $(FLINK)/graph --nodes $(FLINKNODES) --edges $$((5 * $(FLINKNODES))) --wrong 0.05 --width $(FLINKWIDTH) --seed 403
 	bin/gsrc train ecl-gsr --data $(FLINK)/small --out $(FLINK)/run --baselines off --set model.classifier=linear --set train.pretrain_steps=20 --set train.joint_every=0 --set train.epochs=5 \
 		--set model.edges.judge=embedding --set candidates.similarity=embedding --set candidates.two_step=0 --set model.encoder.hidden=$(FLINKWIDTH) --set model.encoder.projection=16
 	bin/gsrc-beam shards --data $(FLINK)/graph --out $(FLINK)/shards --files 64
-	FLINK_TIMES=1 FLINK_PARALLELISM=$(FLINKPARTS) FLINK_HEAP=3g FLINK_MANAGED=10g FLINK_NETWORK=1g beam/flink/run.sh bin/flink bin/gsrc-beam refine --model $(FLINK)/run --nodes '$(FLINK)/shards/nodes-*.parquet' --edges '$(FLINK)/shards/edges-*.parquet' --out $(FLINK)/out --search buckets --stages
+	FLINK_TIMES=1 FLINK_PARALLELISM=$(FLINKPARTS) FLINK_HEAP=$(FLINKHEAP) FLINK_MANAGED=10g FLINK_NETWORK=1g beam/flink/run.sh bin/flink bin/gsrc-beam refine --model $(FLINK)/run --nodes '$(FLINK)/shards/nodes-*.parquet' --edges '$(FLINK)/shards/edges-*.parquet' --out $(FLINK)/out --search buckets --stages
 
 repro: build ## repeat the paper's evaluation into results/ and docs/results.md (REPROFLAGS, such as --only cora)
 	bin/gsrc repro all --report docs/results.md $(if $(BASELINES_PYTHON),--baselines $(BASELINES_PYTHON)) $(REPROFLAGS)
