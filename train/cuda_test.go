@@ -99,14 +99,14 @@ func TestCUDARunsFollowTheCPU(t *testing.T) {
 			if len(got) != len(want) || len(got) < 8 {
 				t.Fatalf("%d losses, on the CPU %d", len(got), len(want))
 			}
-			if d := math.Abs(got[0]-want[0]) / math.Abs(want[0]); d > 1e-5 {
+			if d := math.Abs(got[0]-want[0]) / math.Abs(want[0]); !(d <= 1e-5) {
 				t.Errorf("the first loss differs by %g of itself", d)
 			}
 			worst := 0.0
 			for i, w := range want {
 				worst = max(worst, math.Abs(got[i]-w)/max(1, math.Abs(w)))
 			}
-			if worst > most {
+			if !(worst <= most) {
 				t.Errorf("losses differ by %g from the CPU's: %v, want %v", worst, got, want)
 			}
 			t.Logf("%d losses differ by %.2g at most", len(want), worst)
@@ -171,7 +171,7 @@ func TestCUDAReplaysBatchesOfGraphs(t *testing.T) {
 			t.Fatalf("%s: %d losses, on the CPU %d", model, len(got), len(want))
 		}
 		for i, w := range want {
-			if diff := math.Abs(got[i] - w); diff > most*max(1, math.Abs(w)) || i == 0 && diff > 1e-5 {
+			if diff := math.Abs(got[i] - w); !(diff <= most*max(1, math.Abs(w))) || i == 0 && diff > 1e-5 {
 				t.Errorf("%s: the loss of step %d is %g, on the CPU %g", model, i, got[i], w)
 			}
 		}
@@ -272,7 +272,7 @@ func TestCUDAResumesAcross(t *testing.T) {
 		closed(t, d)
 		got := losses(t, dir)
 		for i, w := range losses(t, want) {
-			if math.Abs(got[i]-w) > most {
+			if !(math.Abs(got[i]-w) <= most) {
 				t.Errorf("step %d: loss %g, want %g", i, got[i], w)
 			}
 		}

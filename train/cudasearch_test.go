@@ -83,7 +83,7 @@ func TestCUDASearchesThere(t *testing.T) {
 					}
 					continue
 				}
-				if near := cosine(h.F32[i/o.K*f:(i/o.K+1)*f], h.F32[int(j)*f:(int(j)+1)*f]); math.Abs(near-float64(sim[i])) > 1e-5 {
+				if near := cosine(h.F32[i/o.K*f:(i/o.K+1)*f], h.F32[int(j)*f:(int(j)+1)*f]); !(math.Abs(near-float64(sim[i])) <= 1e-5) {
 					t.Errorf("%v: place %d has %d at %v, on the host %d at %v", c, i, j, near, here[i], sim[i])
 				}
 			}
@@ -190,7 +190,7 @@ func TestCUDAWithoutCandidates(t *testing.T) {
 	closed(t, d)
 	want, got := losses(t, here), losses(t, there)
 	for i, w := range want {
-		if math.Abs(got[i]-w) > most {
+		if !(math.Abs(got[i]-w) <= most) {
 			t.Errorf("step %d: loss %g, on the CPU %g", i, got[i], w)
 		}
 	}

@@ -151,7 +151,7 @@ func nearLosses(t *testing.T, what, there, here string, least int) {
 		t.Fatalf("%s: %d losses, on the CPU %d", what, len(got), len(want))
 	}
 	for i, w := range want {
-		if d := math.Abs(got[i] - w); d > 1e-5*max(1, math.Abs(w)) {
+		if d := math.Abs(got[i] - w); !(d <= 1e-5*max(1, math.Abs(w))) {
 			t.Errorf("%s: the loss of step %d is %g, on the CPU %g", what, i, got[i], w)
 		}
 	}

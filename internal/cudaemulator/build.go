@@ -18,7 +18,7 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/cuda/src"
 )
 
-//go:embed build.go host
+//go:embed build.go ptx.go host
 var own embed.FS
 
 // Sources are the files that a built library depends on, beside the kernels of
@@ -32,6 +32,15 @@ var ErrNoCompiler = errors.New("there is no C compiler cc in the path")
 // a shared library in a folder, and returns the library's path. Files that end in
 // .cu are further kernels.
 func Build(folder string, also ...string) (string, error) {
+	return build(folder, "", also)
+}
+
+// BuildPTX is Build for kernels that a compiler has made PTX of.
+func BuildPTX(folder, text string) (string, error) {
+	return build(folder, text, nil)
+}
+
+func build(folder, text string, also []string) (string, error) {
 	cc, err := exec.LookPath("cc")
 	if err != nil {
 		return "", ErrNoCompiler
@@ -72,6 +81,9 @@ func Build(folder string, also ...string) (string, error) {
 		}
 	}
 	table, err := kernelTable(sources)
+	if text != "" {
+		table, err = fromPTX(text)
+	}
 	if err != nil {
 		return "", err
 	}

@@ -4,6 +4,7 @@ package cudaemulator
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -118,5 +119,19 @@ func TestLowerAndBallot(t *testing.T) {
 	}
 	if err := e.Launch("test_lower", [3]uint32{1, 1, 1}, [3]uint32{40, 1, 1}, 0, uint64(at)); err == nil {
 		t.Error("a block of 40 threads voted")
+	}
+}
+
+// What is no instruction that the emulator knows is named.
+func TestUnknownPTX(t *testing.T) {
+	const module = ".visible .entry f(\n\t.param .u32 f_param_0\n)\n.maxntid 256, 1, 1\n{\n\t.reg .b32 \t%%r<3>;\n\tld.param.u32 \t%%r1, [f_param_0];\n\t%s \t%%r2, %%r1, %%r1;\n\tret;\n\n}\n"
+	if c, err := fromPTX(fmt.Sprintf(module, "mul.lo.s32")); err != nil || !strings.Contains(c, "r_[2] = (unsigned)((unsigned)r_[1] * (unsigned)r_[1]);") {
+		t.Errorf("%v:\n%s", err, c)
+	}
+	if _, err := fromPTX(fmt.Sprintf(module, "lop3.b32")); err == nil || !strings.Contains(err.Error(), `f: the emulator does not know "lop3.b32`) {
+		t.Error(err)
+	}
+	if _, err := fromPTX(""); err == nil {
+		t.Error("no kernel is no error")
 	}
 }

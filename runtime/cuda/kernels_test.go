@@ -268,7 +268,7 @@ func TestAdam(t *testing.T) {
 		}
 		for i := range cpu {
 			for j, w := range cpu[i].W {
-				if d := math.Abs(float64(gpu[i].W[j] - w)); d > 1e-6 {
+				if d := math.Abs(float64(gpu[i].W[j] - w)); !(d <= 1e-6) { // NaN, too
 					t.Fatalf("step %d: parameter %d[%d] is %v, the CPU has %v", step, i, j, gpu[i].W[j], w)
 				}
 			}

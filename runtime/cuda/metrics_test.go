@@ -45,7 +45,7 @@ func TestScoreKernels(t *testing.T) {
 			if err := launchScore(q, place(t, q, dst), place(t, q, parts), place(t, q, logits), place(t, q, rows), place(t, q, labels), len(rows), classes); err != nil {
 				t.Fatal(err)
 			}
-			if int(dst[0]) != hits || math.Abs(dst[1]-loss) > 1e-6*(1+loss) {
+			if int(dst[0]) != hits || !(math.Abs(dst[1]-loss) <= 1e-6*(1+loss)) {
 				t.Errorf("%d rows of %d classes: %v, want %d and %g", n, classes, dst, hits, loss)
 			}
 		}
@@ -80,7 +80,7 @@ func TestDeviceScores(t *testing.T) {
 					t.Errorf("with %g: finite is %v", bad, finite)
 				}
 			}
-			if s := sets[0]; s.Hits != hits || math.Abs(s.Loss-loss) > 1e-6*loss {
+			if s := sets[0]; s.Hits != hits || !(math.Abs(s.Loss-loss) <= 1e-6*loss) {
 				t.Errorf("%d hits and loss %g, want %d and %g", s.Hits, s.Loss, hits, loss)
 			}
 			if s := sets[1]; s.Hits != 0 || s.Loss != 0 {

@@ -128,7 +128,7 @@ func TestNearestOfAnyRows(t *testing.T) {
 				t.Fatalf("node %d has the neighbours %v", i, idx[i*k:(i+1)*k])
 			}
 			seen[j] = true
-			if d := math.Abs(float64(s - want[i*k+p])); d > 1e-6 || s > 1 || s < -1 {
+			if d := math.Abs(float64(s - want[i*k+p])); !(d <= 1e-6) || s > 1 || s < -1 {
 				t.Errorf("node %d, place %d: %d at %v, the CPU has %v", i, p, j, s, want[i*k+p])
 			}
 			if p > 0 && (s > sim[i*k+p-1] || s == sim[i*k+p-1] && j < idx[i*k+p-1]) {

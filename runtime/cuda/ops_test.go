@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"slices"
 	"testing"
 	"unsafe"
@@ -17,8 +18,30 @@ import (
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/cuda/ptx"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
+
+// emulatePTX, if set, has the emulator run the PTX in place of its sources.
+const emulatePTX = "GSRC_TEST_PTX"
+
+// TestPTX runs the tests of this package's kernels on what the compiler made of them: that
+// shows what it moved or left out, such as a read across a barrier.
+func TestPTX(t *testing.T) {
+	if os.Getenv(emulatePTX) != "" {
+		t.Skip("it is running")
+	}
+	newQueue(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^Test(Kernels|LargeShapes|ResultOverOperand|Functions|Adam|IndicesOutside|SkewedGraph|DrawsFollowTheStep|ScoreKernels|Scan|Sort|SampleBlock|Nearest.*)$")
+	cmd.Env = append(os.Environ(), emulatePTX+"=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out[max(0, len(out)-4000):])
+	}
+}
 
 var emulated struct {
 	*cudaemulator.Emulator
@@ -32,7 +55,12 @@ func withEmulator(m *testing.M) int {
 	if err == nil {
 		defer os.RemoveAll(folder)
 		var library string
-		if library, err = cudaemulator.Build(folder); err == nil {
+		if os.Getenv(emulatePTX) == "" {
+			library, err = cudaemulator.Build(folder)
+		} else {
+			library, err = cudaemulator.BuildPTX(folder, ptx.Text())
+		}
+		if err == nil {
 			emulated.Emulator, err = cudaemulator.Open(library)
 		}
 	}
