@@ -77,7 +77,7 @@ func TestRunIsWhatItsDirectoryHolds(t *testing.T) {
 			t.Errorf("%s: training graph %v, report %+v, %d unknown labels", name, p.TrainingGraph, p.Report, p.Unknown)
 		}
 		for i, want := range run.Trained.Probabilities {
-			if d := p.Probabilities[i] - want; d > 1e-5 || d < -1e-5 {
+			if d := p.Probabilities[i] - want; !(d <= 1e-5 && d >= -1e-5) {
 				t.Fatalf("%s: probability %d is %g, in training it was %g", name, i, p.Probabilities[i], want)
 			}
 		}
@@ -116,7 +116,7 @@ func TestCorruptedRun(t *testing.T) {
 			t.Error("the training graph was not recognised")
 		}
 		for i, want := range run.Trained.Probabilities {
-			if d := p.Probabilities[i] - want; d > 1e-5 || d < -1e-5 {
+			if d := p.Probabilities[i] - want; !(d <= 1e-5 && d >= -1e-5) {
 				t.Fatalf("probability %d is %g, in training it was %g", i, p.Probabilities[i], want)
 			}
 		}
@@ -176,7 +176,7 @@ func predictNew(t *testing.T, set string) {
 	}
 	different := 0
 	for i, want := range run.Trained.Probabilities {
-		if d := p.Probabilities[i] - want; d > 1e-3 || d < -1e-3 {
+		if d := p.Probabilities[i] - want; !(d <= 1e-3 && d >= -1e-3) {
 			different++
 		}
 	}

@@ -124,7 +124,7 @@ func comparePipeline(t *testing.T, run *gsrc.Run, path string, load data.LoadOpt
 		switch {
 		case !ok:
 			differ(e.Source, e.Target, "is missing")
-		case math.Abs(float64(p[i]-e.Probability)) > 1e-5 || (existing[i] == 1) != (e.Status == graph.StatusOld):
+		case !(math.Abs(float64(p[i]-e.Probability)) <= 1e-5) || (existing[i] == 1) != (e.Status == graph.StatusOld):
 			t.Fatalf("edge %d-%d has the probability %g and existing %d, want %g, %s", e.Source, e.Target, p[i], existing[i], e.Probability, e.Status)
 		}
 	}
@@ -139,7 +139,7 @@ func comparePipeline(t *testing.T, run *gsrc.Run, path string, load data.LoadOpt
 		return
 	}
 	for i, want := range classes.Probabilities {
-		if d := math.Abs(float64(got["probabilities"].F32[i] - want)); d > 1e-4 {
+		if d := math.Abs(float64(got["probabilities"].F32[i] - want)); !(d <= 1e-4) {
 			t.Fatalf("probability %d is %g, want %g", i, got["probabilities"].F32[i], want)
 		}
 	}

@@ -242,7 +242,7 @@ func TestRefineSameClass(t *testing.T) {
 				if judged < 0.05 {
 					same = 0
 				}
-				if math.Abs(same-float64(e.Probability)) > 1e-4 {
+				if !(math.Abs(same-float64(e.Probability)) <= 1e-4) {
 					t.Fatalf("seed %d, %s: edge %d-%d has %v, both ends are of one class with %v", seed, from, e.Source, e.Target, e.Probability, same)
 				}
 				if same > 0.05 && same < float64(judged)-0.2 {
@@ -510,7 +510,7 @@ func TestEmbed(t *testing.T) {
 			t.Fatalf("%d numbers of width %d, want %d of %d", len(h), width, len(want), wantWidth)
 		}
 		for i, v := range want {
-			if d := math.Abs(float64(h[i] - v)); d > 1e-5 {
+			if d := math.Abs(float64(h[i] - v)); !(d <= 1e-5) {
 				t.Fatalf("%v: number %d is %v, in the training it was %v", set, i, h[i], v)
 			}
 		}

@@ -54,7 +54,7 @@ func TestSymmetrizeIsWhatTheLoaderDoes(t *testing.T) {
 		logits[i] = answers["logits"].F32
 	}
 	for i, want := range logits[0] {
-		if d := logits[1][i] - want; d > 1e-5 || d < -1e-5 {
+		if d := logits[1][i] - want; !(d <= 1e-5 && d >= -1e-5) {
 			t.Fatalf("logit %d is %g, want %g", i, logits[1][i], want)
 		}
 	}

@@ -433,7 +433,7 @@ func TestRealCollections(t *testing.T) {
 			if in.Graphs != want.graphs || in.Nodes != want.nodes || in.Features != want.cols || !slices.Equal(in.ClassCounts, want.classes) || in.FeatureKind != want.kind {
 				t.Errorf("%+v", in)
 			}
-			if math.Abs(in.PerGraph.Nodes.Mean-want.meanNodes) > 0.005 || math.Abs(in.PerGraph.Edges.Mean-want.meanEdges) > 0.005 {
+			if !(math.Abs(in.PerGraph.Nodes.Mean-want.meanNodes) <= 0.005) || !(math.Abs(in.PerGraph.Edges.Mean-want.meanEdges) <= 0.005) {
 				t.Errorf("mean %v nodes, %v edges", in.PerGraph.Nodes.Mean, in.PerGraph.Edges.Mean)
 			}
 			if in.Repairs != (Repairs{SelfLoops: want.loops}) {

@@ -129,7 +129,7 @@ func TestConvertHalf(t *testing.T) {
 	}
 	got := converted(t, "testdata/folder-npy", ConvertOptions{Half: true})
 	for i, v := range want.X.ToDense().Dense {
-		if math.Abs(float64(got.X.ToDense().Dense[i]-v)) > math.Abs(float64(v))/2048+1e-7 {
+		if !(math.Abs(float64(got.X.ToDense().Dense[i]-v)) <= math.Abs(float64(v))/2048+1e-7) {
 			t.Fatalf("value %d is %v, was %v", i, got.X.Dense[i], v)
 		}
 	}

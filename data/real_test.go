@@ -67,7 +67,7 @@ func TestRealData(t *testing.T) {
 			}
 			if in.Homophily == nil {
 				t.Error("no homophily")
-			} else if math.Abs(*in.Homophily-want.homophily) > 1e-6 {
+			} else if !(math.Abs(*in.Homophily-want.homophily) <= 1e-6) {
 				t.Errorf("homophily %.6f, want %.6f", *in.Homophily, want.homophily)
 			}
 			if len(in.Splits) != want.splits {

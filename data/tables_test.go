@@ -354,7 +354,7 @@ func TestPreparedColumns(t *testing.T) {
 	if r := row(3); r[0] != 0 || r[1] != 1 || r[2] != 1 || r[3] != 1 || r[4] != 0 {
 		t.Errorf("a row with gaps is %v", r)
 	}
-	if r := row(1); r[0] != float32(-1) || r[5] != 1 || r[7] != 0 || math.Abs(float64(r[11]-1)) > 1e-7 || math.Abs(float64(r[12])) > 1e-7 { // 6 o'clock
+	if r := row(1); r[0] != float32(-1) || r[5] != 1 || r[7] != 0 || !(math.Abs(float64(r[11]-1)) <= 1e-7) || !(math.Abs(float64(r[12])) <= 1e-7) { // 6 o'clock
 		t.Errorf("row 1 is %v", r)
 	}
 	if r := row(39); r[13] <= 1 || r[13] > schema.Clip {

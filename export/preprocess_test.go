@@ -112,7 +112,7 @@ func TestPreprocess(t *testing.T) {
 		t.Fatalf("features of shape %v, want [%d,%d]", have.Shape, want.Rows, want.Cols)
 	}
 	for i, v := range want.Dense {
-		if math.Abs(float64(v-have.F32[i])) > 1e-5 {
+		if !(math.Abs(float64(v-have.F32[i])) <= 1e-5) {
 			t.Fatalf("row %d, %s: %v, want %v", i/want.Cols, ds.Columns.Features()[i%want.Cols], have.F32[i], v)
 		}
 	}

@@ -61,7 +61,7 @@ func TestApproximate(t *testing.T) {
 		idx, sim, measured := s.Approximate(pool, x, n, f, k)
 		recall := recallOf(idx, exact, k)
 		t.Logf("%d clusters of spread %v: recall %.4f, measured %.4f", c.count, c.spread, recall, measured)
-		if recall < 0.9 || math.Abs(recall-measured) > 0.03 {
+		if recall < 0.9 || !(math.Abs(recall-measured) <= 0.03) {
 			t.Errorf("%d clusters of spread %v: recall %.4f, measured %.4f", c.count, c.spread, recall, measured)
 		}
 		for i := range sim {
@@ -100,7 +100,7 @@ func TestApproximateOddRows(t *testing.T) {
 	for i := range n {
 		for q := range k {
 			j, v := idx[i*k+q], sim[i*k+q]
-			if i < 2500 != (j >= 0) || int(j) == i || i < 2500 && (j >= 2500 || math.Abs(float64(v)-1) > 1e-6) {
+			if i < 2500 != (j >= 0) || int(j) == i || i < 2500 && (j >= 2500 || !(math.Abs(float64(v)-1) <= 1e-6)) {
 				t.Fatalf("node %d has neighbours %v at %v", i, idx[i*k:(i+1)*k], sim[i*k:(i+1)*k])
 			}
 		}

@@ -61,7 +61,7 @@ func TestBuckets(t *testing.T) {
 		slices.Sort(best)
 		slices.Reverse(best)
 		for q, s := range best[:k] {
-			if d := s - sim[v*k+q]; d > 1e-5 || d < -1e-5 {
+			if d := s - sim[v*k+q]; !(d <= 1e-5 && d >= -1e-5) {
 				t.Errorf("row %d has the similarities %v, the exact search %v", v, best[:k], sim[v*k:(v+1)*k])
 				break
 			}

@@ -102,7 +102,7 @@ func TestRealFeatures(t *testing.T) {
 		}
 	}
 	n := float64(len(s.X))
-	if mean, variance := sum/n, squares/n; math.Abs(mean) > 0.15 || math.Abs(variance-1-o.Signal*o.Signal) > 0.1 {
+	if mean, variance := sum/n, squares/n; !(math.Abs(mean) <= 0.15) || !(math.Abs(variance-1-o.Signal*o.Signal) <= 0.1) {
 		t.Errorf("mean %.3f, variance %.3f, want 0 and %.3f", mean, variance, 1+o.Signal*o.Signal)
 	}
 	if least < 1 {
@@ -179,7 +179,7 @@ func TestDefaultsLeaveRoom(t *testing.T) {
 	for _, v := range s.X {
 		ones += int(v)
 	}
-	if got := float64(ones) / float64(len(s.X)); math.Abs(got-o.Density) > 0.01 {
+	if got := float64(ones) / float64(len(s.X)); !(math.Abs(got-o.Density) <= 0.01) {
 		t.Errorf("%.3f of the features are 1, want %v", got, o.Density)
 	}
 

@@ -241,7 +241,7 @@ func TestRandomWalks(t *testing.T) {
 	// Next nodes are even among neighbours: five standard deviations.
 	for _, e := range g.Edges {
 		n, p := float64(from[e[0]]), 1/float64(degrees[e[0]])
-		if got := float64(next[e]); math.Abs(got-n*p) > 5*math.Sqrt(n*p*(1-p))+1e-9 {
+		if got := float64(next[e]); !(math.Abs(got-n*p) <= 5*math.Sqrt(n*p*(1-p))+1e-9) {
 			t.Errorf("edge %v was walked %v times in %v, want about %.1f", e, got, n, n*p)
 		}
 	}
@@ -261,7 +261,7 @@ func TestAlias(t *testing.T) {
 			got[c.other] += (1 - keep) / float64(len(a))
 		}
 		for i, w := range weights {
-			if math.Abs(got[i]-w/sum) > 1e-8 {
+			if !(math.Abs(got[i]-w/sum) <= 1e-8) {
 				t.Errorf("weights %v: %d has probability %v, want %v", weights, i, got[i], w/sum)
 			}
 		}
@@ -275,7 +275,7 @@ func TestAlias(t *testing.T) {
 
 func TestSigmoid(t *testing.T) {
 	for x := float32(-8); x < 8; x += 0.01 {
-		if want := 1 / (1 + math.Exp(-float64(x))); math.Abs(float64(sigmoid(x))-want) > 0.003 {
+		if want := 1 / (1 + math.Exp(-float64(x))); !(math.Abs(float64(sigmoid(x))-want) <= 0.003) {
 			t.Errorf("sigmoid(%v) = %v, want %v", x, sigmoid(x), want)
 		}
 	}

@@ -50,7 +50,7 @@ func TestReturns(t *testing.T) {
 		}
 		power = next
 		for i := range n {
-			if math.Abs(have[i][k]-power[i][i]) > 1e-12 {
+			if !(math.Abs(have[i][k]-power[i][i]) <= 1e-12) {
 				t.Errorf("node %d, %d steps: %v, want %v", i, k+2, have[i][k], power[i][i])
 			}
 		}
@@ -73,7 +73,7 @@ func TestEncodings(t *testing.T) {
 		if c < 4 {
 			want = 0
 		}
-		if math.Abs(sum) > 1e-3 || math.Abs(squares-want) > 1e-2 {
+		if !(math.Abs(sum) <= 1e-3) || !(math.Abs(squares-want) <= 1e-2) {
 			t.Errorf("column %d has sum %v and squares %v", c, sum, squares)
 		}
 	}

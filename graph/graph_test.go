@@ -168,10 +168,10 @@ func TestHomophily(t *testing.T) {
 func TestWeightedHomophily(t *testing.T) {
 	g := &Graph{N: 4, Edges: [][2]int32{{0, 1}, {0, 2}, {1, 2}, {2, 3}}, Weights: []float32{3, 1, 5, 7}}
 	labels := []int32{0, 0, 1, -1}
-	if got := g.WeightedHomophily(labels); math.Abs(got-3.0/9) > 1e-12 {
+	if got := g.WeightedHomophily(labels); !(math.Abs(got-3.0/9) <= 1e-12) {
 		t.Errorf("with weights %v, want 1/3", got)
 	}
-	if got := g.WeightedHomophily(labels[:3]); math.Abs(got-3.0/9) > 1e-12 {
+	if got := g.WeightedHomophily(labels[:3]); !(math.Abs(got-3.0/9) <= 1e-12) {
 		t.Errorf("with a label too few %v, want 1/3", got)
 	}
 	if got := (&Graph{N: 4, Edges: g.Edges, Weights: make([]float32, 4)}).WeightedHomophily(labels); !math.IsNaN(got) {

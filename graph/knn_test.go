@@ -65,7 +65,7 @@ func TestKNN(t *testing.T) {
 					t.Fatalf("node %d has neighbours %v", i, idx[i*k:i*k+k])
 				}
 				seen[j] = true
-				if c, _ := cosine(i, int(j)); math.Abs(c-float64(s)) > 1e-6 || math.Abs(c-all[q]) > 1e-6 {
+				if c, _ := cosine(i, int(j)); !(math.Abs(c-float64(s)) <= 1e-6) || !(math.Abs(c-all[q]) <= 1e-6) {
 					t.Fatalf("node %d, place %d: %d at %v, want similarity %v", i, q, j, s, all[q])
 				}
 				if q > 0 && (s > sim[i*k+q-1] || s == sim[i*k+q-1] && j < idx[i*k+q-1]) {

@@ -41,7 +41,7 @@ func TestLSAIsASingularValueDecomposition(t *testing.T) {
 			if i == j {
 				want = 1
 			}
-			if math.Abs(gram.At(i, j)-want) > 1e-5 {
+			if !(math.Abs(gram.At(i, j)-want) <= 1e-5) {
 				t.Errorf("directions %d and %d have the product %v", i, j, gram.At(i, j))
 			}
 		}
@@ -67,7 +67,7 @@ func TestLSAIsASingularValueDecomposition(t *testing.T) {
 	}
 	for i := range n {
 		for j := range i {
-			if a, b := cosine(&got, i, j), cosine(&want, i, j); math.Abs(a-b) > 1e-3 {
+			if a, b := cosine(&got, i, j), cosine(&want, i, j); !(math.Abs(a-b) <= 1e-3) {
 				t.Fatalf("the cosine of rows %d and %d is %v, by singular vectors %v", i, j, a, b)
 			}
 		}

@@ -48,7 +48,7 @@ func TestNeighborSampler(t *testing.T) {
 				}
 			}
 		}
-		if math.Abs(float64(sum)-float64(len(row))) > 1e-4 {
+		if !(math.Abs(float64(sum)-float64(len(row))) <= 1e-4) {
 			t.Errorf("the entries into %d weigh %v, it has %d", v, sum, len(row))
 		}
 		if n := int(b.In.RowPtr[i+1] - b.In.RowPtr[i]); !last && n != min(len(row), 2) && n != min(len(row), 3) {
@@ -58,7 +58,7 @@ func TestNeighborSampler(t *testing.T) {
 	// Every neighbour counts, on average, what it does in the whole graph.
 	row, _, _ := st.Row(7)
 	for _, u := range row {
-		if mean := hits[u] / draws; math.Abs(mean-1) > 0.15 {
+		if mean := hits[u] / draws; !(math.Abs(mean-1) <= 0.15) {
 			t.Errorf("neighbour %d counts %.3f on average", u, mean)
 		}
 	}
@@ -129,12 +129,12 @@ func TestNeighborSamplerByWeight(t *testing.T) {
 			got[b.At[p]] += float64(b.Weights[p])
 			sum += float64(b.Weights[p])
 		}
-		if n := b.In.RowPtr[1]; n < 1 || n > 2 || math.Abs(sum-total) > 1e-4 {
+		if n := b.In.RowPtr[1]; n < 1 || n > 2 || !(math.Abs(sum-total) <= 1e-4) {
 			t.Fatalf("%d entries weigh %v, the row weighs %v", n, sum, total)
 		}
 	}
 	for i, w := range want {
-		if mean := got[i] / draws; math.Abs(mean-float64(w)) > 0.3 {
+		if mean := got[i] / draws; !(math.Abs(mean-float64(w)) <= 0.3) {
 			t.Errorf("an entry that weighs %v counts %.3f on average", w, mean)
 		}
 	}

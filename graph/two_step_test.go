@@ -49,7 +49,7 @@ func TestTwoStep(t *testing.T) {
 					}
 				case !slices.Contains(want, w) || slices.Contains(of[:i], w):
 					t.Fatalf("node %d has %v of %v", v, of, want)
-				case math.Abs(float64(sum)-score[w]) > 1e-6:
+				case !(math.Abs(float64(sum)-score[w]) <= 1e-6):
 					t.Fatalf("node %d scores node %d %v, want %v", v, w, sum, score[w])
 				case i > 0 && (score[w] > score[of[i-1]]+1e-6 || score[w] == score[of[i-1]] && w < of[i-1]):
 					t.Fatalf("node %d has %v, with the scores %v, out of order", v, of, score)

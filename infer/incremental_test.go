@@ -322,7 +322,7 @@ func edgesApart(t *testing.T, s *Snapshot) (apart int) {
 			t.Fatalf("version %d has the edge %v, with %v, which the whole graph has not", s.Version, e, p)
 		case !ok:
 			apart++
-		case math.Abs(float64(p-q)) > 1e-5:
+		case !(math.Abs(float64(p-q)) <= 1e-5):
 			t.Fatalf("version %d: edge %v has %v, want %v", s.Version, e, p, q)
 		}
 	}

@@ -16,7 +16,7 @@ func TestPaired(t *testing.T) {
 	for what, pair := range map[string][2]float64{
 		"mean": {c.Diff, 1.06}, "t": {c.T, 2.722437}, "p": {c.P, 0.052876}, "lo": {c.Lo, -0.021032}, "hi": {c.Hi, 2.141032}, "a": {c.AMean, 31.06}, "b": {c.BMean, 30},
 	} {
-		if math.Abs(pair[0]-pair[1]) > 1e-3 {
+		if !(math.Abs(pair[0]-pair[1]) <= 1e-3) {
 			t.Errorf("%s = %.6f, want %.6f", what, pair[0], pair[1])
 		}
 	}
@@ -35,7 +35,7 @@ func TestIndependent(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, pair := range map[string][2]float64{"t": {got.T, 1.543544}, "df": {got.DF, 6.007475}, "p": {got.P, 0.173584}} {
-		if math.Abs(pair[0]-pair[1]) > 1e-5 {
+		if !(math.Abs(pair[0]-pair[1]) <= 1e-5) {
 			t.Errorf("%s = %.6f, want %.6f", what, pair[0], pair[1])
 		}
 	}
@@ -53,7 +53,7 @@ func TestIndependent(t *testing.T) {
 // The values are those of R's p.adjust(c(0.01, 0.04, 0.03, 0.005, 0.9), "holm").
 func TestHolm(t *testing.T) {
 	for i, want := range []float64{0.04, 0.09, 0.09, 0.025, 0.9} {
-		if got := Holm([]float64{0.01, 0.04, 0.03, 0.005, 0.9})[i]; math.Abs(got-want) > 1e-12 {
+		if got := Holm([]float64{0.01, 0.04, 0.03, 0.005, 0.9})[i]; !(math.Abs(got-want) <= 1e-12) {
 			t.Errorf("p %d is %v, want %v", i, got, want)
 		}
 	}
@@ -66,10 +66,10 @@ func TestOverlapping(t *testing.T) {
 	}
 	// By hand: differences 1, 2, 2, 4 have mean 2.25 and variance 19/12, so that t is
 	// 2.25 / sqrt((1/4 + 1/2) 19/12) = 2.0647, of three degrees of freedom.
-	if p := c.Overlapping(0.5); math.Abs(p-0.13093) > 1e-4 {
+	if p := c.Overlapping(0.5); !(math.Abs(p-0.13093) <= 1e-4) {
 		t.Errorf("p = %v", p)
 	}
-	if p := c.Overlapping(0); math.Abs(p-c.P) > 1e-12 {
+	if p := c.Overlapping(0); !(math.Abs(p-c.P) <= 1e-12) {
 		t.Errorf("without overlap p = %v, not %v", p, c.P)
 	}
 }

@@ -124,7 +124,7 @@ func TestAUCIsTheShareOfPairs(t *testing.T) {
 			}
 			return
 		}
-		if math.Abs(got-100*want/float64(judged)) > 1e-9 || len(left) != classes-judged {
+		if !(math.Abs(got-100*want/float64(judged)) <= 1e-9) || len(left) != classes-judged {
 			t.Fatalf("AUC %v without %v, want %v of %d classes", got, left, 100*want/float64(judged), judged)
 		}
 	})

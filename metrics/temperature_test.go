@@ -28,7 +28,7 @@ func TestFitTemperature(t *testing.T) {
 	for _, want := range []float64{0.3, 1, 2.5} {
 		logits, labels, nodes := drawn(4000, 5, want)
 		got := FitTemperature(logits, 5, labels, nodes)
-		if math.Abs(got-want) > 0.1*want {
+		if !(math.Abs(got-want) <= 0.1*want) {
 			t.Errorf("the temperature is %v, the labels were drawn with %v", got, want)
 		}
 		predicted := Argmax(logits, 5)

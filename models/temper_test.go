@@ -37,7 +37,7 @@ func TestTemper(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := 1 / (1 + math.Exp(-2)); got[0].T.Data[0] != 1 || math.Abs(got[1].T.Data[0]-want) > 1e-12 {
+	if want := 1 / (1 + math.Exp(-2)); got[0].T.Data[0] != 1 || !(math.Abs(got[1].T.Data[0]-want) <= 1e-12) {
 		t.Errorf("logits %v, probabilities %v, want %v", got[0].T.Data, got[1].T.Data, want)
 	}
 	if CanTemper(&ir.Module{}) {

@@ -109,7 +109,7 @@ func TestProjectNoiseDistribution(t *testing.T) {
 		l := low[what]
 		for i := range d.mean {
 			vd, vl := d.square[i]-d.mean[i]*d.mean[i], l.square[i]-l.mean[i]*l.mean[i]
-			if se := math.Sqrt((vd + vl) / draws); math.Abs(d.mean[i]-l.mean[i]) > 5*se {
+			if se := math.Sqrt((vd + vl) / draws); !(math.Abs(d.mean[i]-l.mean[i]) <= 5*se) {
 				t.Errorf("%s %d: dense mean %g, projected %g, standard error %g", what, i, d.mean[i], l.mean[i], se)
 			}
 			if what == "gradient" {

@@ -47,7 +47,7 @@ func TestMoments(t *testing.T) {
 		u += float64(s.Uniform(i))
 	}
 	// Five standard errors: false alarm below one in a million.
-	if se := 5 / math.Sqrt(n); math.Abs(m/n) > se || math.Abs(v/n-1) > se*math.Sqrt2 || math.Abs(u/n-0.5) > se/math.Sqrt(12) {
+	if se := 5 / math.Sqrt(n); !(math.Abs(m/n) <= se) || !(math.Abs(v/n-1) <= se*math.Sqrt2) || !(math.Abs(u/n-0.5) <= se/math.Sqrt(12)) {
 		t.Errorf("mean %g, variance %g, uniform mean %g", m/n, v/n, u/n)
 	}
 	p := s.Perm(1000)

@@ -220,7 +220,7 @@ func TestRefineByEvidence(t *testing.T) {
 				}
 				near := func(name string, a, b []float32) {
 					for i := range b {
-						if len(a) != len(b) || math.Abs(float64(a[i]-b[i])) > 1e-5*math.Max(1, math.Abs(float64(b[i]))) {
+						if len(a) != len(b) || !(math.Abs(float64(a[i]-b[i])) <= 1e-5*math.Max(1, math.Abs(float64(b[i])))) {
 							t.Fatalf("gate %v, candidate %v: %s is %v, of the whole graph at once %v", gate, x.Candidates.Edges[i], name, a[i], b[i])
 						}
 					}

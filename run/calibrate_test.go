@@ -50,7 +50,7 @@ func TestBuildIsCalibrated(t *testing.T) {
 				want = r.Trained.Probabilities
 			}
 			for i := range want {
-				if math.Abs(float64(want[i]-got[i])) > 1e-5 || math.Abs(float64(out["logits"].F32[i]-r.Trained.Logits[i])) > 1e-4 {
+				if !(math.Abs(float64(want[i]-got[i])) <= 1e-5) || !(math.Abs(float64(out["logits"].F32[i]-r.Trained.Logits[i])) <= 1e-4) {
 					t.Fatalf("%s, uncalibrated %v: element %d is %v, want %v", model, uncalibrated, i, got[i], want[i])
 				}
 			}

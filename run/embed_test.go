@@ -45,7 +45,7 @@ func TestEmbed(t *testing.T) {
 			t.Fatalf("%s: %d and %d numbers of width %d and %d", x.name, len(of.Values), len(by.Values), of.Width, by.Width)
 		}
 		for i, want := range of.Values {
-			if math.Abs(float64(by.Values[i]-want)) > 1e-5+1e-4*math.Abs(float64(want)) {
+			if !(math.Abs(float64(by.Values[i]-want)) <= 1e-5+1e-4*math.Abs(float64(want))) {
 				t.Fatalf("%s: element %d is %v by the export, %v by the run", x.name, i, by.Values[i], want)
 			}
 		}

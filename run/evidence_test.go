@@ -107,7 +107,7 @@ func TestEvidenceLeavesTheEdgeOut(t *testing.T) {
 		for _, source := range models.EvidenceSources {
 			want := without["evidence_"+source].F32[0]
 			for side := range 2 {
-				if got := whole["edge_evidence_"+source].F32[2*i+side]; math.Abs(float64(got-want)) > 1e-5 {
+				if got := whole["edge_evidence_"+source].F32[2*i+side]; !(math.Abs(float64(got-want)) <= 1e-5) {
 					t.Errorf("%s of the edge %v is %v; without the edge the pair has %v", source, e, got, want)
 				}
 			}
@@ -303,13 +303,13 @@ func TestSpectrum(t *testing.T) {
 	}
 	for u := range nodes {
 		for v := range nodes {
-			if got, want := first["evidence_spectrum"].F32[nodes*u+v], at(u, v, 0); math.Abs(float64(got)-want) > 2e-4 {
+			if got, want := first["evidence_spectrum"].F32[nodes*u+v], at(u, v, 0); !(math.Abs(float64(got)-want) <= 2e-4) {
 				t.Errorf("the pair %d–%d has %v, want %v", u, v, got, want)
 			}
 		}
 	}
 	for i := range src {
-		if got, want := first["edge_evidence_spectrum"].F32[i], at(int(src[i]), int(dst[i]), 1); math.Abs(float64(got)-want) > 2e-4 {
+		if got, want := first["edge_evidence_spectrum"].F32[i], at(int(src[i]), int(dst[i]), 1); !(math.Abs(float64(got)-want) <= 2e-4) {
 			t.Errorf("the edge %d–%d has %v, want %v", src[i], dst[i], got, want)
 		}
 	}

@@ -46,7 +46,7 @@ func TestRunsThatReadLabels(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, v := range trained.Trained.Probabilities {
-				if got := p.Probabilities[i]; math.Abs(float64(got-v)) > 1e-3 {
+				if got := p.Probabilities[i]; !(math.Abs(float64(got-v)) <= 1e-3) {
 					t.Fatalf("node %d, class %d: probability %g, the run has %g", i/len(p.Classes), i%len(p.Classes), got, v)
 				}
 			}
@@ -93,7 +93,7 @@ func TestRunsKeepTheirSplit(t *testing.T) {
 		t.Fatalf("judged on %v, %v", judged, err)
 	}
 	for i, v := range trained.Trained.Probabilities {
-		if math.Abs(float64(p[i]-v)) > 1e-5 {
+		if !(math.Abs(float64(p[i]-v)) <= 1e-5) {
 			t.Fatalf("probability %d: %g, the run has %g", i, p[i], v)
 		}
 	}

@@ -57,7 +57,7 @@ func TestEdgeWeightsCount(t *testing.T) {
 			t.Errorf("%s: weights change nothing", model)
 		}
 		for i, want := range plain.Trained.Logits {
-			if got := ignored.Trained.Logits[i]; math.Abs(float64(got-want)) > 1e-4 {
+			if got := ignored.Trained.Logits[i]; !(math.Abs(float64(got-want)) <= 1e-4) {
 				t.Fatalf("%s: with weights that are ignored a logit is %v, with ones %v", model, got, want)
 			}
 		}
@@ -130,7 +130,7 @@ func TestImportWithEdgeWeights(t *testing.T) {
 		add(e[1], e[0], float64(g.Weights[i]))
 	}
 	for i, v := range want {
-		if got := float64(r.Trained.Logits[i]); math.Abs(got-v) > 1e-5*math.Max(1, math.Abs(v)) {
+		if got := float64(r.Trained.Logits[i]); !(math.Abs(got-v) <= 1e-5*math.Max(1, math.Abs(v))) {
 			t.Fatalf("logit %d is %v, want %v", i, got, v)
 		}
 	}
@@ -205,7 +205,7 @@ func TestExportReadsEdgeWeights(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, want := range r.Trained.Probabilities {
-			if got := p.Probabilities[i]; math.Abs(float64(got-want)) > 1e-4 {
+			if got := p.Probabilities[i]; !(math.Abs(float64(got-want)) <= 1e-4) {
 				t.Fatalf("%s: probability %d is %v, want %v", x.model, i, got, want)
 			}
 		}

@@ -40,7 +40,7 @@ func TestRegressionFindsCoefficients(t *testing.T) {
 	for _, penalty := range []float64{ridge, ridgeWithProducts, ridgeOfClasses} {
 		l := fitRegression(pool, edges, none, nil, 1, penalty)
 		for _, x := range [][]float32{{0, 0}, {1, 0}, {0, 1}, {-1.5, 1}, {1, -1.5}} {
-			if got, want := l.logits([][]float32{x[:1], x[1:]})[0], logit(x); math.Abs(got-want) > 0.15 {
+			if got, want := l.logits([][]float32{x[:1], x[1:]})[0], logit(x); !(math.Abs(got-want) <= 0.15) {
 				t.Errorf("penalty %v: the logit at %v is %v, drawn by %v", penalty, x, got, want)
 			}
 		}
@@ -69,7 +69,7 @@ func TestRegressionIgnoresRounding(t *testing.T) {
 	for _, penalty := range []float64{ridge, ridgeWithProducts} {
 		l := fitRegression(pool, edges, none, nil, 1, penalty)
 		at, moved := l.logits([][]float32{{0.7}, {constant}})[0], l.logits([][]float32{{0.7}, {constant + 1e-6}})[0]
-		if math.Abs(moved-at) > 1e-5 {
+		if !(math.Abs(moved-at) <= 1e-5) {
 			t.Errorf("penalty %v: the logit moves by %.2g where a source moves by its rounding", penalty, moved-at)
 		}
 	}

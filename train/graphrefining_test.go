@@ -194,7 +194,7 @@ func TestClassWeightsOfGraphs(t *testing.T) {
 		sum[c.Labels[g]] += p.batch.share[c.Labels[g]]
 	}
 	half := float64(len(tr.split.Train)) / 2
-	if math.Abs(sum[0]-half) > 1e-9 || math.Abs(sum[1]-half) > 1e-9 {
+	if !(math.Abs(sum[0]-half) <= 1e-9) || !(math.Abs(sum[1]-half) <= 1e-9) {
 		t.Errorf("the classes count %v, want %v each", sum, half)
 	}
 	if err := p.batch.join(tr.split.Train[:4], false); err != nil {
@@ -202,7 +202,7 @@ func TestClassWeightsOfGraphs(t *testing.T) {
 	}
 	for i, label := range p.batch.b.Labels {
 		row := p.batch.targets.F32[2*i : 2*i+2]
-		if row[1-label] != 0 || math.Abs(float64(row[label])-p.batch.share[label]/4) > 1e-6 {
+		if row[1-label] != 0 || !(math.Abs(float64(row[label])-p.batch.share[label]/4) <= 1e-6) {
 			t.Errorf("graph of class %d has the targets %v", label, row)
 		}
 	}

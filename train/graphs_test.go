@@ -87,7 +87,7 @@ func TestTrainGraphs(t *testing.T) {
 			}
 			for g := range c.Graphs {
 				p := res.Trained.Probabilities[2*g:]
-				if math.Abs(float64(p[0]+p[1])-1) > 1e-6 {
+				if !(math.Abs(float64(p[0]+p[1])-1) <= 1e-6) {
 					t.Fatalf("%s: the probabilities of graph %d are %v", m.Name, g, p[:2])
 				}
 			}

@@ -118,7 +118,7 @@ func (a matrix) crossEntropy(rows []int32, labels []int32) (loss float64) {
 func checkLoss(t *testing.T, tr *trainer, logits matrix, labels []int32, tolerance float64) {
 	t.Helper()
 	got, err := tr.steps.evaluate()
-	if want := logits.crossEntropy(tr.split.Val, labels); err != nil || math.Abs(got.valLoss-want) > tolerance*want {
+	if want := logits.crossEntropy(tr.split.Val, labels); err != nil || !(math.Abs(got.valLoss-want) <= tolerance*want) {
 		t.Errorf("loss on validation nodes %.6f, %v, want %.6f", got.valLoss, err, want)
 	}
 }
@@ -260,12 +260,12 @@ func compareSteps(t *testing.T, tr *trainer, r *reference, steps int, groups []s
 	}
 	for step := range steps {
 		want := r.update(loss(step), step+1, names)
-		if got := run(step); math.Abs(got-want) > 2e-5*math.Abs(want) {
+		if got := run(step); !(math.Abs(got-want) <= 2e-5*math.Abs(want)) {
 			t.Errorf("step %d: loss %.7f, want %.7f", step, got, want)
 		}
 		for _, p := range tr.optim.Params {
 			for i, v := range p.Value.F32 {
-				if want := r.params[p.Name].p[i]; math.Abs(float64(v)-want) > 1e-3*max(0.05, math.Abs(want)) {
+				if want := r.params[p.Name].p[i]; !(math.Abs(float64(v)-want) <= 1e-3*max(0.05, math.Abs(want))) {
 					t.Fatalf("step %d: %s[%d] is %.7f, want %.7f", step, p.Name, i, v, want)
 				}
 			}
@@ -747,9 +747,9 @@ func testSUBLIME(t *testing.T, kind string) {
 		}
 		for at, e := range number {
 			i, j, got := at[0], at[1], float64(tr.edges.carried["theta"].F32[e])
-			if want := next[i][j]; math.Abs(gradient[i][j]) > least {
+			if want := next[i][j]; !(math.Abs(gradient[i][j]) <= least) {
 				compared++
-				if math.Abs(got-want) > 1e-3 {
+				if !(math.Abs(got-want) <= 1e-3) {
 					t.Fatalf("step %d: θ of (%d, %d) is %.5f, want %.5f", step, i, j, got, want)
 				}
 			}
@@ -844,7 +844,7 @@ func TestGEN(t *testing.T) {
 				})
 			}
 			q, beforeAlpha, beforeBeta := posterior(), 0.0, 0.0
-			for math.Abs(alpha-beforeAlpha) > tolerance || math.Abs(beta-beforeBeta) > tolerance {
+			for !(math.Abs(alpha-beforeAlpha) <= tolerance) || !(math.Abs(beta-beforeBeta) <= tolerance) {
 				beforeAlpha, beforeBeta = alpha, beta
 				var an, ad, bn, bd float64
 				sums := newMatrix(ds.Classes, ds.Classes)
@@ -917,7 +917,7 @@ func (a matrix) inverse() matrix {
 	for c := range n {
 		p := c
 		for i := c; i < n; i++ {
-			if math.Abs(a[i][c]) > math.Abs(a[p][c]) {
+			if !(math.Abs(a[i][c]) <= math.Abs(a[p][c])) {
 				p = i
 			}
 		}
@@ -1020,12 +1020,12 @@ func TestProGNN(t *testing.T) {
 			t.Fatal(err)
 		}
 		tr.state.Epoch++
-		if math.Abs(got-want) > 5e-5*want {
+		if !(math.Abs(got-want) <= 5e-5*want) {
 			t.Errorf("epoch %d: loss %.7f, want %.7f", epoch, got, want)
 		}
 		for _, name := range names {
 			for i, v := range tr.optim.Lookup(name).Value.F32 {
-				if want := r.params[name].p[i]; math.Abs(float64(v)-want) > 1e-3*max(0.05, math.Abs(want)) {
+				if want := r.params[name].p[i]; !(math.Abs(float64(v)-want) <= 1e-3*max(0.05, math.Abs(want))) {
 					t.Fatalf("epoch %d: %s[%d] is %.7f, want %.7f", epoch, name, i, v, want)
 				}
 			}
@@ -1309,13 +1309,13 @@ func TestLDS(t *testing.T) {
 			t.Fatal(err)
 		}
 		tr.state.Epoch++
-		if math.Abs(got-want) > 2e-5*want {
+		if !(math.Abs(got-want) <= 2e-5*want) {
 			t.Errorf("epoch %d: loss %.7f, want %.7f", epoch, got, want)
 		}
 		for k, name := range names {
 			flat := slices.Concat(now.w[k]...)
 			for i, v := range tr.optim.Lookup(name).Value.F32 {
-				if math.Abs(float64(v)-flat[i]) > 1e-3*max(0.05, math.Abs(flat[i])) {
+				if !(math.Abs(float64(v)-flat[i]) <= 1e-3*max(0.05, math.Abs(flat[i]))) {
 					t.Fatalf("epoch %d: %s[%d] is %.7f, want %.7f", epoch, name, i, v, flat[i])
 				}
 			}

@@ -35,7 +35,7 @@ func TestAllNeighborsAreTheWholeGraph(t *testing.T) {
 		tr.close()
 		for name, w := range want.Trained.Params {
 			for i, v := range got.Trained.Params[name] {
-				if math.Abs(float64(v-w[i])) > 2e-4 {
+				if !(math.Abs(float64(v-w[i])) <= 2e-4) {
 					t.Fatalf("%s: parameter %s is %v, on the whole graph %v", model, name, v, w[i])
 				}
 			}
@@ -137,16 +137,16 @@ func TestAllNeighborsRefineTheSame(t *testing.T) {
 		got := run(t, "ecl-gsr", ds, Options{}, append(sets, "train.sampler=neighbors")...)
 		for name, w := range want.Trained.Params {
 			for i, v := range got.Trained.Params[name] {
-				if math.Abs(float64(v-w[i])) > 2e-4 {
+				if !(math.Abs(float64(v-w[i])) <= 2e-4) {
 					t.Fatalf("%v: parameter %s is %v, on the whole graph %v", sets, name, v, w[i])
 				}
 			}
 		}
 		a, b := got.Trained.Refined, want.Trained.Refined
-		if len(a.Probability) < 150 || math.Abs(float64(len(a.Probability)-len(b.Probability))) > 2 {
+		if len(a.Probability) < 150 || !(math.Abs(float64(len(a.Probability)-len(b.Probability))) <= 2) {
 			t.Errorf("%v: %d candidates, on the whole graph %d", sets, len(a.Probability), len(b.Probability))
 		}
-		if d := a.Lo - b.Lo; d > 1e-4 || d < -1e-4 {
+		if d := a.Lo - b.Lo; !(d <= 1e-4 && d >= -1e-4) {
 			t.Errorf("%v: the least cosine is %v, on the whole graph %v", sets, a.Lo, b.Lo)
 		}
 	}

@@ -58,7 +58,7 @@ func TestUnitOfFeatures(t *testing.T) {
 	for _, model := range []string{"gcn", "ecl-gsr"} {
 		want := acc(model, 1)
 		for _, by := range []float64{1e20, 1e-18, 1e37, 1e-36} {
-			if got := acc(model, by); math.Abs(got-want) > 4 {
+			if got := acc(model, by); !(math.Abs(got-want) <= 4) {
 				t.Errorf("%s: features times %g give %.1f %%, as they are %.1f %%", model, by, got, want)
 			}
 		}

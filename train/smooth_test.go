@@ -149,7 +149,7 @@ func TestSmoothing(t *testing.T) {
 				sum += p[i][c]
 			}
 			for c := range k {
-				if got, want := float64(smoothed.Probabilities[i*k+c]), p[i][c]/sum; math.Abs(got-want) > 1e-5 {
+				if got, want := float64(smoothed.Probabilities[i*k+c]), p[i][c]/sum; !(math.Abs(got-want) <= 1e-5) {
 					t.Fatalf("alpha %g, correct %g: node %d has class %d with probability %g, want %g", alphas[0], alphas[1], i, c, got, want)
 				}
 			}

@@ -41,7 +41,7 @@ func TestGCNOnCora(t *testing.T) {
 	if s := Summarize(runs); *s.TestAccMean < 81.0 || *s.TestAccMean > 82.5 {
 		t.Errorf("test accuracy %.2f ± %.2f, want 81.0 to 82.5", *s.TestAccMean, *s.TestAccStd)
 	}
-	if r := runs[0]; r.EdgesBefore != 5278 || r.EdgesAfter != nil || r.Split != "public" || r.Data != "cora" || math.Abs(*r.HomophilyBefore-0.81) > 0.001 {
+	if r := runs[0]; r.EdgesBefore != 5278 || r.EdgesAfter != nil || r.Split != "public" || r.Data != "cora" || !(math.Abs(*r.HomophilyBefore-0.81) <= 0.001) {
 		t.Errorf("result %+v", r)
 	}
 }
@@ -156,7 +156,7 @@ func TestSelect(t *testing.T) {
 		if res.Val.Nodes != len(split.Val) || res.Test.Nodes != len(split.Test) || res.Val.Accuracy != res.ValAcc || res.Test.Accuracy != *res.TestAcc {
 			t.Errorf("%s: the reports %+v and %+v do not fit %+v", by, res.Val, res.Test, res)
 		}
-		if d := res.Val.NLL - *kept.ValLoss; math.Abs(d) > 1e-5 {
+		if d := res.Val.NLL - *kept.ValLoss; !(math.Abs(d) <= 1e-5) {
 			t.Errorf("%s: the validation loss is %v, the report says %v", by, *kept.ValLoss, res.Val.NLL)
 		}
 		want := map[string]float64{"macro_f1": res.Val.MacroF1, "auc": *res.Val.AUC}
@@ -195,7 +195,7 @@ func TestClassWeights(t *testing.T) {
 	}
 	for _, model := range []string{"gcn", "grand", "ecl-gsr"} {
 		ds.SplitSpec = &data.SplitSpec{PerClass: true, Train: 5, Val: 30, Test: 30}
-		if plain, weighted := loss(model, "none"), loss(model, "balanced"); math.Abs(plain-weighted) > 1e-4*math.Abs(plain) {
+		if plain, weighted := loss(model, "none"), loss(model, "balanced"); !(math.Abs(plain-weighted) <= 1e-4*math.Abs(plain)) {
 			t.Errorf("%s: with as many nodes of each class the loss is %v, balanced %v", model, plain, weighted)
 		}
 		split, err := ds.SplitFor(0)
@@ -401,7 +401,7 @@ func TestResultJSON(t *testing.T) {
 	}
 	x, y := 80.0, 82.0
 	s := Summarize([]*Result{{TestAcc: &x, ValAcc: 70}, {TestAcc: &y, ValAcc: 72}})
-	if *s.TestAccMean != 81 || math.Abs(*s.TestAccStd-math.Sqrt2) > 1e-12 || s.ValAccMean != 71 {
+	if *s.TestAccMean != 81 || !(math.Abs(*s.TestAccStd-math.Sqrt2) <= 1e-12) || s.ValAccMean != 71 {
 		t.Errorf("summary %v ± %v, %v", *s.TestAccMean, *s.TestAccStd, s.ValAccMean)
 	}
 	if s := Summarize([]*Result{{TestAcc: &x}, {}}); s.TestAccMean != nil {

@@ -230,7 +230,7 @@ func same(t *testing.T, make maker, o Options, partitions ...int64) (rows []stri
 func close(t *testing.T, rows []string, column string, want func(i int) float32) {
 	t.Helper()
 	for i, row := range rows {
-		if got := float(t, cells(row)[column]); math.Abs(float64(got-want(i))) > 1e-5*(1+math.Abs(float64(want(i)))) {
+		if got := float(t, cells(row)[column]); !(math.Abs(float64(got-want(i))) <= 1e-5*(1+math.Abs(float64(want(i))))) {
 			t.Fatalf("row %d, %s: %v, one machine gives %v", i, column, got, want(i))
 		}
 	}
@@ -443,12 +443,12 @@ func checkRefined(t *testing.T, o Options, dir, data string, predict infer.Predi
 	for _, row := range rows {
 		x := cells(row)
 		e, ok := p[x["source"]+" "+x["target"]+" "+x["status"]]
-		if !ok || math.Abs(float64(e.Probability-float(t, x["probability"]))) > 1e-5 || math.Abs(float64(e.Weight-float(t, x["weight"]))) > 1e-5 {
+		if !ok || !(math.Abs(float64(e.Probability-float(t, x["probability"]))) <= 1e-5) || !(math.Abs(float64(e.Weight-float(t, x["weight"]))) <= 1e-5) {
 			differ++
 			continue
 		}
 		for _, by := range want.Evidence {
-			if got := float(t, x["evidence_"+by.Source]); math.Abs(float64(got-by.Values[e.Candidate])) > 1e-4 {
+			if got := float(t, x["evidence_"+by.Source]); !(math.Abs(float64(got-by.Values[e.Candidate])) <= 1e-4) {
 				t.Fatalf("%s, %s: %v, one machine %v", row, by.Source, got, by.Values[e.Candidate])
 			}
 		}

@@ -129,10 +129,10 @@ func TestGenerate(t *testing.T) {
 		}
 	}
 	right := float64(len(planted) - wrong)
-	if share := float64(within) / right; math.Abs(share-0.8) > 0.03 {
+	if share := float64(within) / right; !(math.Abs(share-0.8) <= 0.03) {
 		t.Errorf("%.3f of the right edges are within a class", share)
 	}
-	if math.Abs(float64(wrong)-1200) > 20 || right < 10000 {
+	if !(math.Abs(float64(wrong)-1200) <= 20) || right < 10000 {
 		t.Errorf("%d wrong edges, %v right ones", wrong, right)
 	}
 	x := all[float32](t, s, "x")
@@ -141,7 +141,7 @@ func TestGenerate(t *testing.T) {
 		sum, squares = sum+float64(v), squares+float64(v*v)
 	}
 	n := float64(len(x))
-	if mean, spread := sum/n, math.Sqrt(squares/n); math.Abs(mean) > 0.2 || math.Abs(spread-math.Sqrt(1.25)) > 0.1 {
+	if mean, spread := sum/n, math.Sqrt(squares/n); !(math.Abs(mean) <= 0.2) || !(math.Abs(spread-math.Sqrt(1.25)) <= 0.1) {
 		t.Errorf("features have the mean %.3f and the root mean square %.3f", mean, spread)
 	}
 	if train, val, test := all[int32](t, s, "train_0"), all[int32](t, s, "val_0"), all[int32](t, s, "test_0"); len(train) != 100 || len(val) != 50 || len(test) != 2850 {

@@ -25,7 +25,7 @@ func TestLowerBound(t *testing.T) {
 		gflop, exps float64
 	}{{cora, 5.96, 7 * 512 * 512}, {narrow, 4.15, 7 * 512 * 512}, {full, 29.84, 7 * 2708 * 2708}} {
 		w := LowerBound(c.size)
-		if math.Abs(w.Flops/1e9-c.gflop) > 0.01 || w.Exps != c.exps {
+		if !(math.Abs(w.Flops/1e9-c.gflop) <= 0.01) || w.Exps != c.exps {
 			t.Errorf("%+v: %.3f GFLOP and %.0f exponentials, want %.2f and %.0f", c.size, w.Flops/1e9, w.Exps, c.gflop, c.exps)
 		}
 	}
@@ -132,7 +132,7 @@ func TestRunStepAndReport(t *testing.T) {
 		of += p.OfStep
 		kinds = append(kinds, p.Op)
 	}
-	if math.Abs(of-1) > 1e-9 {
+	if !(math.Abs(of-1) <= 1e-9) {
 		t.Errorf("the parts are %v of the step, want 1", of)
 	}
 	for _, k := range []string{"matmul", "pairwise_reduce", "spmm", "adam"} {
@@ -153,7 +153,7 @@ func TestRunStepAndReport(t *testing.T) {
 	}
 	l := &Roofline{MatMul: 100, Exp: 1, Bandwidth: []Bandwidth{{1, 50}}}
 	got.judge(l)
-	if want := got.MS / r.Least.Milliseconds(l); math.Abs(got.OverLeast-want) > 1e-9 {
+	if want := got.MS / r.Least.Milliseconds(l); !(math.Abs(got.OverLeast-want) <= 1e-9) {
 		t.Errorf("%v times the least work, want %v", got.OverLeast, want)
 	}
 	for _, p := range got.Parts {

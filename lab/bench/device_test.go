@@ -84,7 +84,7 @@ func TestDeviceSteps(t *testing.T) {
 		delete(counts, "count") // of sizes alone: computed when these change, not in a step
 		delete(counts, "fill")
 		for _, p := range got.Parts {
-			if p.MS <= 0 || p.Cost.Bytes <= 0 || math.Abs(p.OfStep-p.MS/got.MS) > 1e-9 {
+			if p.MS <= 0 || p.Cost.Bytes <= 0 || !(math.Abs(p.OfStep-p.MS/got.MS) <= 1e-9) {
 				t.Errorf("%s: %+v", s.name(), p)
 			}
 			if counts[p.Op] != p.Count {
@@ -151,7 +151,7 @@ func TestDeviceSessionFollowsTheCPU(t *testing.T) {
 	want := losses(j)
 	j.Device = d
 	for i, l := range losses(j) {
-		if math.Abs(l-want[i]) > 1e-5 {
+		if !(math.Abs(l-want[i]) <= 1e-5) {
 			t.Errorf("step %d: loss %v, on the CPU %v", i, l, want[i])
 		}
 	}

@@ -296,12 +296,12 @@ func TestPrincipal(t *testing.T) {
 		h = append(h, float32(2*v+3*e+5), float32(-3*v+2*e))
 	}
 	xy, explained, ok := principal(h, 2, []int{0, 1, 2, 3, 4})
-	if !ok || explained[0] < 0.999 || math.Abs(explained[0]+explained[1]-1) > 1e-12 {
+	if !ok || explained[0] < 0.999 || !(math.Abs(explained[0]+explained[1]-1) <= 1e-12) {
 		t.Fatalf("explained %v, %v", explained, ok)
 	}
 	mean := 0.2
 	for i, v := range a {
-		if want := -math.Sqrt(13) * (v - mean); math.Abs(xy[i].X-want) > 0.01 {
+		if want := -math.Sqrt(13) * (v - mean); !(math.Abs(xy[i].X-want) <= 0.01) {
 			t.Errorf("point %d is at %v, want %v", i, xy[i].X, want)
 		}
 	}

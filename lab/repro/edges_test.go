@@ -35,14 +35,14 @@ func TestMeasure(t *testing.T) {
 	// Of the pairs of a real and a wrong edge, 0.9 wins twice and 0.2 once; of the two least
 	// likely, 0.1 is wrong and 0.2 is not; of the two likeliest new ones one was hidden.
 	for i, x := range []struct{ got, want float64 }{{*m.WrongAUC, 0.75}, {*m.WrongPrecision, 0.5}, {*m.HiddenFound, 0.5}} {
-		if math.Abs(x.got-x.want) > 1e-12 {
+		if !(math.Abs(x.got-x.want) <= 1e-12) {
 			t.Errorf("measure %d is %v, want %v", i, x.got, x.want)
 		}
 	}
 	// Alone, evidence a has three equal scores and a missing one, which is 0: the second
 	// least likely is one of three, two of which are wrong.
 	m = truth.measure(edges, edges.values[1])
-	if *m.WrongAUC != 0.25 || math.Abs(*m.WrongPrecision-1.0/3) > 1e-12 || *m.HiddenFound != 1 {
+	if *m.WrongAUC != 0.25 || !(math.Abs(*m.WrongPrecision-1.0/3) <= 1e-12) || *m.HiddenFound != 1 {
 		t.Errorf("alone: AUC %v, precision %v, %v found", *m.WrongAUC, *m.WrongPrecision, *m.HiddenFound)
 	}
 	for text, want := range map[string]string{"": "a: EOF", "source,target\n": "status are needed", "source,target,status\nx,1,old\n": "a:2: nodes are not numbered",

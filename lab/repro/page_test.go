@@ -159,7 +159,7 @@ func TestCommonEpoch(t *testing.T) {
 	// The means over the runs are 55, 65 and 60: the second epoch is the best one.
 	ls := ResultRows{{TestCurve: "50.000 70.000 80.000"}, {TestCurve: "60.000 60.000 40.000 100.000"}, {}}
 	mean, std, ok := ls.commonEpoch()
-	if !ok || mean != 65 || math.Abs(std-math.Sqrt(50)) > 1e-9 {
+	if !ok || mean != 65 || !(math.Abs(std-math.Sqrt(50)) <= 1e-9) {
 		t.Errorf("%g ± %g, %v", mean, std, ok)
 	}
 	if _, _, ok := (ResultRows{{}}).commonEpoch(); ok {

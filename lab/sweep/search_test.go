@@ -260,7 +260,7 @@ func TestSearch(t *testing.T) {
 		t.Errorf("%d runs, %d records", one.Runs, runs)
 	}
 	mean, std := one.Val()
-	if v := one.Best.Val(); len(v) != 4 || math.Abs(mean-(v[0]+v[1]+v[2]+v[3])/4) > 1e-9 || std < 0 {
+	if v := one.Best.Val(); len(v) != 4 || !(math.Abs(mean-(v[0]+v[1]+v[2]+v[3])/4) <= 1e-9) || std < 0 {
 		t.Errorf("val %v ± %v of %v", mean, std, v)
 	}
 	// Another number of workers, and another process half-way, find the same.
@@ -323,7 +323,7 @@ func TestSearchComparesBySelect(t *testing.T) {
 				t.Errorf("%s: trial %d has %v, the winner %v", c.measure, x.Number, mean(x), mean(f.Best))
 			}
 		}
-		if got := f.Best.mean(); math.Abs(got-mean(f.Best)) > 1e-12 {
+		if got := f.Best.mean(); !(math.Abs(got-mean(f.Best)) <= 1e-12) {
 			t.Errorf("%s: the winner's score is %v, want %v", c.measure, got, mean(f.Best))
 		}
 	}

@@ -80,11 +80,11 @@ func TestNormalDistribution(t *testing.T) {
 	}
 	// Standard errors of the mean, 2nd, 3rd, 4th moment and lag-one product times √n.
 	for k, want := range map[int][2]float64{1: {0, 1}, 2: {1, math.Sqrt2}, 3: {0, math.Sqrt(15)}, 4: {3, math.Sqrt(96)}} {
-		if z := (m[k] - want[0]) / want[1] * math.Sqrt(n); math.Abs(z) > 4.5 {
+		if z := (m[k] - want[0]) / want[1] * math.Sqrt(n); !(math.Abs(z) <= 4.5) {
 			t.Errorf("moment %d is %g, %g standard errors from %g", k, m[k], z, want[0])
 		}
 	}
-	if z := lag * math.Sqrt(n); math.Abs(z) > 4.5 {
+	if z := lag * math.Sqrt(n); !(math.Abs(z) <= 4.5) {
 		t.Errorf("neighbours correlate: %g standard errors", z)
 	}
 	// Kolmogorov–Smirnov on the 4000 bins of width 0.002.
@@ -116,7 +116,7 @@ func TestNormalAtFormula(t *testing.T) {
 		if i%2 == 1 {
 			want = r * math.Sin(angle)
 		}
-		if got := float64(NormalAt(key, i)); math.Abs(got-want) > 1e-6 {
+		if got := float64(NormalAt(key, i)); !(math.Abs(got-want) <= 1e-6) {
 			t.Fatalf("element %d is %g, the formula gives %g", i, got, want)
 		}
 	}

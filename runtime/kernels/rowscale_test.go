@@ -100,7 +100,7 @@ func TestNormalizeFarRowsGrad(t *testing.T) {
 			inner := 0.6*1 - 0.8*2
 			for i, y := range []float64{0.6, -0.8, 0} {
 				want := (float64(dy[i]) - y*inner) / (5 * scale)
-				if got := float64(dx[i]); math.Abs(got-want) > 1e-5*math.Abs(want) {
+				if got := float64(dx[i]); !(math.Abs(got-want) <= 1e-5*math.Abs(want)) {
 					t.Errorf("at %g element %d of the gradient is %g, want %g", scale, i, got, want)
 				}
 			}

@@ -32,7 +32,7 @@ func TestKernels(t *testing.T) {
 					for q := range d {
 						want += float64(c[q]) * float64(rows[int(i)*d+q])
 					}
-					if math.Abs(want-float64(s[j])) > 1e-4 {
+					if !(math.Abs(want-float64(s[j])) <= 1e-4) {
 						t.Errorf("%s: d %d, rows %v: score %d is %v, want %v", name, d, idx, j, s[j], want)
 					}
 				}
@@ -52,12 +52,12 @@ func TestKernels(t *testing.T) {
 				}
 				k.Update(g, c, rows, idx)
 				for q := range c {
-					if math.Abs(wantC[q]-float64(c[q])) > 1e-4 {
+					if !(math.Abs(wantC[q]-float64(c[q])) <= 1e-4) {
 						t.Fatalf("%s: d %d, rows %v: c[%d] = %v, want %v", name, d, idx, q, c[q], wantC[q])
 					}
 				}
 				for q := range rows {
-					if math.Abs(wantRows[q]-float64(rows[q])) > 1e-4 {
+					if !(math.Abs(wantRows[q]-float64(rows[q])) <= 1e-4) {
 						t.Fatalf("%s: d %d, rows %v: rows[%d] = %v, want %v", name, d, idx, q, rows[q], wantRows[q])
 					}
 				}
