@@ -18,7 +18,7 @@ import (
 	"github.com/gsrc-dev/gsrc/internal/cudaemulator"
 	"github.com/gsrc-dev/gsrc/internal/mockdriver"
 	"github.com/gsrc-dev/gsrc/runtime/cuda/driver"
-	"github.com/gsrc-dev/gsrc/runtime/cuda/src"
+	"github.com/gsrc-dev/gsrc/runtime/cuda/ptx"
 )
 
 // MockDriver makes the mock driver the machine's driver for the rest of a test, as new, and
@@ -78,7 +78,8 @@ var build = sync.OnceValues(func() (string, error) {
 	}
 	h := sha256.New()
 	h.Write(cc)
-	for _, from := range []fs.FS{src.Files, cudaemulator.Sources(), mockdriver.Sources()} {
+	h.Write([]byte(ptx.Text()))
+	for _, from := range []fs.FS{cudaemulator.Sources(), mockdriver.Sources()} {
 		if err := addFiles(h, from); err != nil {
 			return "", err
 		}
@@ -103,7 +104,7 @@ var build = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	defer os.RemoveAll(fresh)
-	library, err := cudaemulator.Build(fresh)
+	library, err := cudaemulator.BuildPTX(fresh, ptx.Text())
 	if err != nil {
 		return "", err
 	}
