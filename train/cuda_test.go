@@ -249,6 +249,21 @@ func TestCUDAFaults(t *testing.T) {
 	}
 }
 
+// What has no kernel ends the run before it has trained anything.
+func TestCUDAWithoutKernels(t *testing.T) {
+	cudatest.Either(t)
+	d := gpu(t, cuda.Options{})
+	dir := filepath.Join(t.TempDir(), "run")
+	_, err := Train(t.Context(), Job{Model: "gen", Task: Nodes(synthetic(t, 1))}, configure(t, "gen"), Options{Dir: dir, Device: d})
+	if err == nil || !strings.Contains(err.Error(), "edge_kth has no CUDA kernel") {
+		t.Errorf("the run ended with %v", err)
+	}
+	if lines, err := os.ReadFile(filepath.Join(dir, checkpoint.MetricsFile)); err == nil && len(lines) > 0 {
+		t.Errorf("it had trained:\n%s", lines)
+	}
+	closed(t, d)
+}
+
 // A run that began on one device ends on the other near where it would have ended.
 func TestCUDAResumesAcross(t *testing.T) {
 	ds := synthetic(t, 1)

@@ -2,6 +2,7 @@ package train
 
 import (
 	"fmt"
+	"maps"
 	goruntime "runtime"
 	"runtime/debug"
 	"slices"
@@ -124,6 +125,23 @@ func (p *program) function(name string) (*function, error) {
 }
 
 // run runs a function at a step of the run.
+// runnable says what the device has no kernel for, of functions that run in their turn: else a run would end
+// when it comes to one.
+func (p *program) runnable() error {
+	for _, name := range slices.Sorted(maps.Keys(turns)) {
+		f := p.Func(name)
+		if f == nil {
+			continue
+		}
+		for i, op := range f.Body {
+			if _, err := p.options.Device.Kernel(op); err != nil {
+				return fmt.Errorf("@%s: operation %d, %s: %w", name, i, op, err)
+			}
+		}
+	}
+	return nil
+}
+
 func (p *program) run(name string, step int) (*function, error) {
 	f, err := p.function(name)
 	if err != nil {

@@ -179,7 +179,10 @@ func newTrainer(ctx context.Context, job Job, cfg *config.Config, opts Options) 
 	}
 	t.prog.params = t.optim
 	t.prog.options = runtime.Options{Device: t.device, NewExecutor: opts.NewExecutor, Pool: t.pool, Seed: rng.New(beginning(cfg.Train), "train"), Trace: opts.Trace}
-	if t.steps, err = job.Task.start(t); err != nil {
+	if err = t.prog.runnable(); err == nil {
+		t.steps, err = job.Task.start(t)
+	}
+	if err != nil {
 		t.close()
 		return nil, err
 	}
