@@ -124,7 +124,6 @@ func (p *program) function(name string) (*function, error) {
 	return f, nil
 }
 
-// run runs a function at a step of the run.
 // runnable says what the device has no kernel for, of functions that run in their turn: else a run would end
 // when it comes to one.
 func (p *program) runnable() error {
@@ -142,6 +141,7 @@ func (p *program) runnable() error {
 	return nil
 }
 
+// run runs a function at a step of the run.
 func (p *program) run(name string, step int) (*function, error) {
 	f, err := p.function(name)
 	if err != nil {
