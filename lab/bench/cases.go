@@ -121,8 +121,10 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	case o.Device != nil:
 		o.Child = nil // one process has the GPU
 		r.Device = describe(o.Device)
-		if r.Limits, err = MeasureDevice(o.Device, copyBytes, productSide); err != nil {
-			err = fmt.Errorf("measuring what %s can do: %w", o.Device.Name(), err)
+		if !o.NoRoofline {
+			if r.Limits, err = MeasureDevice(o.Device, copyBytes, productSide); err != nil {
+				err = fmt.Errorf("measuring what %s can do: %w", o.Device.Name(), err)
+			}
 		}
 	case !o.NoRoofline:
 		before = MeasureRoofline(o.Threads)
