@@ -7,8 +7,8 @@ import (
 )
 
 // What a compiler made of the kernels can be emulated, too: PTX becomes C, a statement
-// for each instruction, registers variables, and memory is held against the same ranges.
-// So a test sees what the compiler moved or left out, as reads across a barrier. It knows
+// for each instruction, registers variables, and accesses to global memory are held against the
+// same ranges (those to shared memory are not: the sources' are). So a test sees what the compiler moved or left out, as reads across a barrier. It knows
 // the instructions that kernels.ptx has; any other is an error.
 
 // ptxType is a type of PTX: its C type, that of the same width that registers have, and bytes.
