@@ -309,11 +309,11 @@ func (o *BuildOptions) programs() ([]built, error) {
 		if o.Module.Func(r.fn) == nil {
 			continue
 		}
-		p, err := compiler.Compile(o.Module, compiler.Options{Target: compiler.Inference, Funcs: []string{r.fn}})
+		fn, err := o.compiled(r.fn)
 		if err != nil {
 			return nil, err
 		}
-		m := built{Model: parity.Model{Name: r.name, Func: r.fn}, task: r.task, doc: r.doc, fn: p.Module.Func(r.fn), constants: map[string]float32{}}
+		m := built{Model: parity.Model{Name: r.name, Func: r.fn}, task: r.task, doc: r.doc, fn: fn, constants: map[string]float32{}}
 		if onnx.BatchArg(m.fn) != nil {
 			m.task, m.doc = manifest.TaskGraphs, "Classifies the graphs of a batch."
 		}
@@ -323,6 +323,14 @@ func (o *BuildOptions) programs() ([]built, error) {
 		return nil, fmt.Errorf("module %s has none of the functions @encode, @score and @classify: there is nothing to export", o.Module.Name)
 	}
 	return list, nil
+}
+
+func (o *BuildOptions) compiled(name string) (*ir.Func, error) {
+	p, err := compiler.Compile(o.Module, compiler.Options{Target: compiler.Inference, Funcs: []string{name}})
+	if err != nil {
+		return nil, err
+	}
+	return p.Module.Func(name), nil
 }
 
 // docs are the doc strings of inputs and outputs.

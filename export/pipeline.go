@@ -1,6 +1,7 @@
 package export
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -42,10 +43,17 @@ var pipelineRole = role{"pipeline", "classify", "graph-refinement", "Refines a g
 // pipelineParts finds them, or says why there is no pipeline.
 func (o *BuildOptions) pipelineParts(programs []built) (onnx.PipelineParts, error) {
 	var p onnx.PipelineParts
+	if r := o.Refinement; r != nil {
+		var err error
+		if p.Encode, err = o.rows(cmp.Or(r.Rows, "encode")); err == nil && r.Together {
+			p.Weigh, err = o.compiled("probability")
+		}
+		if err != nil {
+			return p, err
+		}
+	}
 	for _, m := range programs {
 		switch m.Name {
-		case "encoder":
-			p.Encode = m.fn
 		case "scorer":
 			p.Score = m.fn
 		case "classifier":
@@ -55,9 +63,9 @@ func (o *BuildOptions) pipelineParts(programs []built) (onnx.PipelineParts, erro
 	switch {
 	case o.Refinement != nil && p.Classify == nil:
 		return p, fmt.Errorf("the model was trained without labels and has no classifier")
-	case o.Refinement != nil && p.Score == nil:
-		return p, fmt.Errorf("the weight of an edge depends on the others of its ends, so no scorer of pairs can refine graphs")
-	case o.Refinement == nil || p.Encode == nil || p.Score == nil || p.Classify == nil:
+	case o.Refinement != nil && p.Score == nil && p.Weigh == nil:
+		return p, fmt.Errorf("the edges of the training graph have weights of their own, which say nothing of other edges")
+	case o.Refinement == nil || p.Encode == nil || p.Classify == nil:
 		return p, fmt.Errorf("the model classifies on the graph as it is, so there is nothing to refine")
 	case o.Refinement.Elsewhere() != "":
 		return p, errors.New(o.Refinement.Elsewhere())
@@ -73,12 +81,12 @@ func (o *BuildOptions) pipelineParts(programs []built) (onnx.PipelineParts, erro
 		return p, fmt.Errorf("products in 8 bits round similarities, so that chance would choose among near neighbours; take fp16 or leave --int8 out")
 	case o.Sample.Nodes() > onnx.MaxPipelineNodes:
 		return p, fmt.Errorf("the training graph has %d nodes, and all pairs of nodes are compared: at most %d", o.Sample.Nodes(), onnx.MaxPipelineNodes)
-	case onnx.GraphArg(p.Encode) == nil:
-		return p, fmt.Errorf("the encoder reads no graph")
 	}
-	scorer := []string{"embedding", "pairs"}
-	scores := []string{"probability", "probability_existing"}
-	if onnx.GraphArg(p.Score) != nil {
+	judge, scorer, scores := p.Score, []string{"embedding", "pairs"}, []string{"probability", "probability_existing"}
+	switch {
+	case p.Score == nil:
+		judge, scorer, scores = p.Weigh, nil, scores[:1]
+	case onnx.GraphArg(p.Score) != nil:
 		scorer[0], scores[1] = "x", "edge_probability"
 	}
 	for _, want := range []struct {
@@ -86,8 +94,8 @@ func (o *BuildOptions) pipelineParts(programs []built) (onnx.PipelineParts, erro
 		args []string
 		outs []string
 	}{
-		{p.Encode, []string{"x"}, []string{"embedding"}},
-		{p.Score, scorer, scores},
+		{p.Encode, []string{"x"}, nil},
+		{judge, scorer, scores},
 		{p.Classify, []string{"x"}, []string{"logits", "probabilities"}},
 	} {
 		for _, name := range want.args {
@@ -102,6 +110,25 @@ func (o *BuildOptions) pipelineParts(programs []built) (onnx.PipelineParts, erro
 		}
 	}
 	return p, nil
+}
+
+// rows compiles what gives the rows that neighbours are searched by, with the graph whose edges are
+// candidates, too, as an argument also where it reads none; nil where there is no such function.
+func (o *BuildOptions) rows(name string) (*ir.Func, error) {
+	if o.Module.Func(name) == nil {
+		return nil, nil
+	}
+	fn, err := o.compiled(name)
+	if err != nil {
+		return nil, err
+	}
+	if x := fn.Arg("x"); onnx.GraphArg(fn) == nil && x != nil {
+		fn.Args = append(fn.Args, &ir.Value{Name: "g", Type: ir.GraphType(x.Type.Dims[0], "E")})
+	}
+	if len(fn.Results) == 1 && fn.Result("embedding") == nil {
+		fn.Results[0].Name = onnx.OutputSimilarityRows
+	}
+	return fn, nil
 }
 
 // addPipeline appends the pipeline to the models where it is wanted and can be.
@@ -140,7 +167,11 @@ func (o *BuildOptions) addPipeline(models, programs []built) ([]built, error) {
 	if err := o.seal(&m); err != nil {
 		return nil, err
 	}
-	o.Log("lowered @%s, @%s and @%s to pipeline.onnx: %d nodes, %.1f MiB", p.Encode.Name, p.Score.Name, p.Classify.Name, len(m.Proto.Graph.Node), float64(len(m.Data)+len(m.Weights))/(1<<20))
+	judge := p.Score
+	if judge == nil {
+		judge = p.Weigh
+	}
+	o.Log("lowered @%s, @%s and @%s to pipeline.onnx: %d nodes, %.1f MiB", p.Encode.Name, judge.Name, p.Classify.Name, len(m.Proto.Graph.Node), float64(len(m.Data)+len(m.Weights))/(1<<20))
 	return append(models, m), nil
 }
 

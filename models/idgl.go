@@ -101,7 +101,7 @@ func (e *idglModel) begin(b *ir.Builder, c, old, x *ir.Value, drop *dropouts) *t
 	t.data = adjacency{norm[0], norm[1]}
 	t.product = b.MatMul(x, e.network.weights[0])
 	t.s = e.similar(b, c, b.One("to_dense", nil, x), 0)
-	t.norm = b.Add(b.Sum(b.Mul(t.s, t.s)), nodes(b))
+	t.norm = b.Sum(b.Shift(squares(b, c, t.s), 1))
 	t.first = t.data.mix(b, e.IDGL.Keep, e.rows(b, c, t.s))
 	if drop != nil && e.IDGL.DropEdges > 0 {
 		t.s = e.dropped(b, t.s, drop.prefix+".similar")
@@ -125,7 +125,12 @@ func (t *turns) turn(drop *dropouts) {
 	t.a = t.data.mix(b, o.Keep, t.rows(b, t.c, t.s)).mix(b, o.Update, t.first)
 	t.hidden = t.layer(b, t.c, t.a, t.product, drop)
 	d := b.Stop(b.Sub(t.s, before))
-	t.goesOn = b.Mul(t.active, b.One("greater", nil, b.Sum(b.Mul(d, d)), b.Scale(b.Stop(t.norm), o.Tolerance)))
+	t.goesOn = b.Mul(t.active, b.One("greater", nil, b.Sum(squares(b, t.c, d)), b.Scale(b.Stop(t.norm), o.Tolerance)))
+}
+
+// squares returns for each node the sum of the squares of its entries' values.
+func squares(b *ir.Builder, c, v *ir.Value) *ir.Value {
+	return b.One("edge_sum", ir.Attrs{"side": "dst"}, c, b.Mul(v, v))
 }
 
 // nodes returns N.

@@ -1,6 +1,10 @@
 package models
 
-import "github.com/gsrc-dev/gsrc/ir"
+import (
+	"slices"
+
+	"github.com/gsrc-dev/gsrc/ir"
+)
 
 // What structure learners have in common.
 
@@ -65,6 +69,14 @@ func asProbabilities(_ *ir.Builder, p *ir.Value) *ir.Value { return p }
 func similarFeatures(m *ir.Module, o Options) {
 	b := m.NewFunc("similar")
 	b.Return("rows", b.One("l2_normalize", nil, b.One("to_dense", nil, b.Arg("x", features(o)))))
+}
+
+// WeighsTogether reports whether @probability of m gives the candidates of any graph their weights,
+// and there is no @score, since these depend on one another.
+func WeighsTogether(m *ir.Module) bool {
+	f := m.Func("probability")
+	known := []string{"c", "embedding", "old", "x"}
+	return f != nil && m.Func("score") == nil && f.Arg("c") != nil && !slices.ContainsFunc(f.Args, func(a *ir.Value) bool { return !slices.Contains(known, a.Name) })
 }
 
 // symmetric is a graph of candidates whose weights are the same in both directions. What it

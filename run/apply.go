@@ -104,8 +104,8 @@ func (a *application) own(reserved int64) int64 {
 	return a.limit - int64(m.HeapAlloc) - unforeseen - reserved
 }
 
-// run computes a function on a graph with weights by entry, nil for ones.
-func (a *application) run(name string, st *graph.Structure, w []float32) (*runtime.Chunked, error) {
+// run computes a function on a graph, with what it reads beside that and the features.
+func (a *application) run(name string, st *graph.Structure, given map[string]*runtime.Buffer) (*runtime.Chunked, error) {
 	defer rss.Leave(rss.Enter("@" + name + " over chunks"))
 	parts, err := a.Cut(name, compiler.Training, a.about()) // to the bits of its evaluation
 	if err != nil {
@@ -126,8 +126,8 @@ func (a *application) run(name string, st *graph.Structure, w []float32) (*runti
 	}
 	c := runtime.NewChunked(parts, room.Dir, room.Room, runtime.Options{Pool: a.pool})
 	c.Bind("x", x)
-	if w != nil {
-		c.Bind("w", runtime.F32(w, len(w)))
+	for name, b := range given {
+		c.Bind(name, b)
 	}
 	for name, v := range a.Constants {
 		c.Bind(name, runtime.Scalar(v))
@@ -141,6 +141,14 @@ func (a *application) run(name string, st *graph.Structure, w []float32) (*runti
 		return nil, err
 	}
 	return c, c.Run()
+}
+
+// weighing gives a function the weights of entries, nil for ones.
+func weighing(w []float32) map[string]*runtime.Buffer {
+	if w == nil {
+		return nil
+	}
+	return map[string]*runtime.Buffer{"w": runtime.F32(w, len(w))}
 }
 
 // about says of the data what the compiler may know.
@@ -211,7 +219,7 @@ func (a *application) embed() (h *runtime.Buffer, err error) {
 			return nil, err
 		}
 	}
-	c, err := a.run("encode", a.st, w)
+	c, err := a.run("encode", a.st, weighing(w))
 	if err != nil {
 		return nil, err
 	}
@@ -267,7 +275,15 @@ func (a *application) weights() ([]float32, error) {
 
 // compared calls use with the rows by which a similarity finds candidates.
 func (a *application) compared(by string, use func(rows *runtime.Buffer) error) error {
-	if by == "" || by == config.SimilarityEmbedding {
+	switch {
+	case by != "" && by != config.SimilarityEmbedding:
+	case a.Refinement.Rows != "":
+		c, err := a.run(a.Refinement.Rows, a.st, nil)
+		if err != nil {
+			return err
+		}
+		return errors.Join(use(c.Result("rows")), c.Close())
+	default:
 		h, err := a.embed()
 		if err != nil {
 			return err
@@ -295,6 +311,9 @@ func (a *application) candidates() (*graph.Candidates, error) {
 			return nil, err
 		}
 		kept = max(kept, 9*(near+edges)+j.Least())
+	}
+	if r.Together { // the candidates' structure, and which exist
+		kept += 40 * (near + edges)
 	}
 	var lists [][]int32
 	for _, by := range by {
@@ -354,7 +373,11 @@ func (a *application) refine() (*graph.Refined, error) {
 	if !r.Weighted {
 		x.Mode = "threshold"
 	}
-	if a.Judging == nil {
+	switch {
+	case r.Together:
+		x.Probability, err = a.weigh(c)
+		return x, err
+	case a.Judging == nil:
 		x.Probability, err = a.score(c)
 		return x, err
 	}
@@ -441,6 +464,28 @@ func (a *application) score(c *graph.Candidates) ([]float32, error) {
 	return probability, err
 }
 
+// weigh gives candidates the probabilities that they have beside one another.
+func (a *application) weigh(c *graph.Candidates) ([]float32, error) {
+	set := runtime.NewCandidates(a.ds.Graph.Undirected(), a.pool)
+	if err := set.Set(c); err != nil {
+		return nil, err
+	}
+	given := map[string]*runtime.Buffer{"old": set.Old}
+	if a.Module.Func("probability").Arg("embedding") != nil {
+		h, err := a.embed()
+		if err != nil {
+			return nil, err
+		}
+		given["embedding"] = h
+	}
+	f, err := a.run("probability", set.Structure(), given)
+	if err != nil {
+		return nil, err
+	}
+	p, err := set.OfEdges(nil, f.Result("probability").F32)
+	return p, errors.Join(err, f.Close())
+}
+
 // ofOneClass is the refined graph that is written: see [graph.Refined.OfOneClass].
 func (a *application) ofOneClass(x *graph.Refined) (*graph.Refined, error) {
 	if !a.Refinement.SameClass {
@@ -458,7 +503,7 @@ func (a *application) classify(x *graph.Refined) (c *runtime.Chunked, edges int,
 	g := x.Graph()
 	a.log("classifying on the refined graph, %d edges for the graph's %d", g.NumEdges(), a.ds.Graph.NumEdges())
 	st := g.Structure()
-	c, err = a.run("classify", st, st.Spread(nil, g.Weights))
+	c, err = a.run("classify", st, weighing(st.Spread(nil, g.Weights)))
 	return c, g.NumEdges(), err
 }
 
@@ -491,7 +536,7 @@ func (a *application) predict(names []string) (*infer.Prediction, error) {
 			w = slices.Repeat([]float32{a.RawWeight}, a.st.E)
 		}
 		a.log("classifying on the graph as it is, %d edges", r.Edges)
-		if c, err = a.run("classify", a.st, w); err != nil {
+		if c, err = a.run("classify", a.st, weighing(w)); err != nil {
 			return nil, err
 		}
 	}

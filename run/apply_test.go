@@ -246,3 +246,50 @@ func TestRefineByEvidence(t *testing.T) {
 		}
 	}
 }
+
+// Learners whose candidates have weights beside one another refine their training graph to the
+// training's bits, and others too; those with a weight of its own for each edge do not.
+func TestRefineTogether(t *testing.T) {
+	path, other := planted(t, "graph", 600, 1), planted(t, "other", 400, 2)
+	for model, set := range map[string][]string{
+		"idgl":    {"candidates.k=6", "model.idgl.steps=3", "model.idgl.epsilon=0.1"},
+		"sublime": {"model.encoder.kind=mlp", "train.pretrain_steps=3", "model.sublime.k=4", "candidates.k=6"},
+	} {
+		out := filepath.Join(t.TempDir(), "run")
+		trained, err := Train(t.Context(), TrainOptions{Model: model, Data: path, Out: out, Set: append(set, "train.epochs=3")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Open(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := trained.Trained.Refined
+		for _, room := range []int{0, 1 << 17} {
+			if err := r.use(t.Context(), "", &infer.PredictOptions{}, func(a *application) error {
+				a.room, a.trained = room, false
+				got, err := a.refine()
+				if err == nil && (!slices.Equal(got.Candidates.Edges, want.Candidates.Edges) || !sameBits(got.Probability, want.Probability)) {
+					t.Errorf("%s, chunks of %d bytes: the refined graph is not the training's", model, room)
+				}
+				return err
+			}); err != nil {
+				t.Fatalf("%s: %v", model, err)
+			}
+		}
+		g, err := Refine(t.Context(), out, infer.RefineOptions{Data: other})
+		if err != nil || g.N != 400 || g.Summary.New == 0 || g.Summary.Kept == 0 {
+			t.Errorf("%s refines another graph as %+v, %v", model, g, err)
+		}
+		if d, err := r.Deploy(); err != nil || d.Refines() != nil || d.InParts() == nil {
+			t.Errorf("%s: %v; on several machines it refines as if edges were weighed apart", model, err)
+		}
+	}
+	out := filepath.Join(t.TempDir(), "run")
+	if _, err := Train(t.Context(), TrainOptions{Model: "prognn", Data: path, Out: out, Set: []string{"train.epochs=2"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Predict(t.Context(), out, other, "", infer.PredictOptions{}); err == nil || !strings.Contains(err.Error(), "one by one") {
+		t.Errorf("prognn on another graph: %v", err)
+	}
+}

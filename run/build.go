@@ -184,8 +184,11 @@ func refinementOf(t *train.Model) *onnx.Refinement {
 	if x == nil || x.Raw {
 		return nil
 	}
-	c := t.Config.Candidates
-	return &onnx.Refinement{K: c.K, Similarity: strings.Join(t.Config.Similarities(), "+"), TwoStep: c.TwoStep, Mutual: c.Mutual, Threshold: x.Threshold, Weighted: x.Mode != "threshold", SameClass: t.Config.Model.Edges.SameClass}
+	c, rows := t.Config.Candidates, ""
+	if t.Module.Func("similar") != nil {
+		rows = "similar"
+	}
+	return &onnx.Refinement{Rows: rows, Together: models.WeighsTogether(t.Module), K: c.K, Similarity: strings.Join(t.Config.Similarities(), "+"), TwoStep: c.TwoStep, Mutual: c.Mutual, Threshold: x.Threshold, Weighted: x.Mode != "threshold", SameClass: t.Config.Model.Edges.SameClass}
 }
 
 // exported returns the module without the functions that were not trained, since an

@@ -83,7 +83,8 @@ func (r *Run) Deploy() (*Deployed, error) {
 
 // Cut compiles a function of the model and cuts it where it reads neighbours:
 // [passes.Cut]. It is an error if the function cannot be cut, or reads more than the graph,
-// features x and weights w of entries, which of @encode are what judged edges count.
+// features x and weights w of entries, which of @encode are what judged edges count, and of
+// @probability which candidates exist, old, and the embedding.
 func (d *Deployed) Cut(name string, target compiler.Target, about passes.DataInfo) (*passes.Parts, error) {
 	m := d.Module
 	if name == "encode" && d.Judging != nil {
@@ -100,8 +101,12 @@ func (d *Deployed) Cut(name string, target compiler.Target, about passes.DataInf
 	if err != nil {
 		return nil, fmt.Errorf("%s cannot be used in parts of a graph: %w", d.Model, err)
 	}
+	known := []string{"x", "w"}
+	if name == "probability" {
+		known = []string{"x", "old", "embedding"}
+	}
 	for _, a := range passes.WithSetup(p.Module, name).Func(name).Args {
-		if _, ok := d.Constants[a.Name]; !ok && !a.Type.IsGraph() && a.Name != "x" && a.Name != "w" {
+		if _, ok := d.Constants[a.Name]; !ok && !a.Type.IsGraph() && !slices.Contains(known, a.Name) {
 			return nil, fmt.Errorf("%s cannot be used in parts of a graph: @%s reads %%%s, which a graph by itself does not have", d.Model, name, a.Name)
 		}
 	}
@@ -112,18 +117,25 @@ func (d *Deployed) refuse(what, option string) error {
 	return fmt.Errorf("%s cannot refine a graph in parts: %s; train it with --set %s", d.Model, what, option)
 }
 
-// Refines returns an error unless a graph is refined over chunks of nodes. On several machines it is
-// as [Deployed.Evidence] says.
+// Refines returns an error unless a graph is refined over chunks of nodes.
 func (d *Deployed) Refines() error {
 	switch r := d.Refinement; {
 	case r == nil:
 		return fmt.Errorf("the model %s classifies on the graph as it is and refines nothing", d.Model)
 	case d.counted():
 		return d.refuse("it counts edges by their weights", "data.weights=ignore")
-	case d.Module.Func("score") == nil:
-		return d.refuse("it has no @score, by which candidates are judged", "model.edges.judge=embedding")
+	case d.Module.Func("score") == nil && !r.Together:
+		return fmt.Errorf("%s has learned the edges of its training graph one by one, and cannot refine another: ecl-gsr, grcn, idgl and sublime (model.encoder.kind=mlp) can", d.Model)
 	}
 	return nil
+}
+
+// InParts returns an error unless several machines can refine a graph, as [Deployed.Evidence] says.
+func (d *Deployed) InParts() error {
+	if r := d.Refinement; r != nil && r.Together {
+		return fmt.Errorf("the weight that %s gives an edge depends on the other edges of its ends, and several machines judge pairs apart: refine with gsrc refine", d.Model)
+	}
+	return d.Refines()
 }
 
 // counted reports whether edges that the embedding judges count by their weights.

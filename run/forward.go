@@ -9,6 +9,7 @@ import (
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
@@ -32,6 +33,12 @@ func newForward(m *ir.Module, params map[string][]float32, constants map[string]
 	have := slices.DeleteFunc(slices.Clone(exportable), func(name string) bool { return m.Func(name) == nil })
 	if len(have) == 0 {
 		return nil, fmt.Errorf("module @%s has none of the functions @encode, @score and @classify: there is nothing to run", m.Name)
+	}
+	if models.WeighsTogether(m) {
+		have = append(have, "probability")
+		if m.Func("similar") != nil {
+			have = append(have, "similar")
+		}
 	}
 	p, err := compiler.Compile(m, compiler.Options{Target: compiler.Inference, Funcs: have})
 	if err != nil {
@@ -156,7 +163,14 @@ func (c *compiledForward) bind(f *runtime.Function, inputs map[string]ort.Tensor
 			}
 			continue
 		}
-		b, err := c.argument(a, inputs, c.entries)
+		if g := onnx.GraphArg(fn); g != nil && onnx.OverEdges(a, g) {
+			w := c.weights(inputs)
+			if err := f.Bind(a.Name, runtime.F32(w, len(w))); err != nil {
+				return err
+			}
+			continue
+		}
+		b, err := c.argument(a, inputs)
 		if err != nil {
 			return err
 		}
@@ -180,20 +194,22 @@ func (c *compiledForward) bindBatch(f *runtime.Function, name string, inputs map
 	return f.Bind(name, runtime.Block(structureOf(g)))
 }
 
-func (c *compiledForward) argument(a *ir.Value, inputs map[string]ort.Tensor, entries []int) (*runtime.Buffer, error) {
+// weights are those of edges, in the order of entries.
+func (c *compiledForward) weights(inputs map[string]ort.Tensor) []float32 {
+	w := make([]float32, len(c.entries))
+	given, ok := inputs["edge_weight"]
+	for k, i := range c.entries {
+		w[k] = 1
+		if ok {
+			w[k] = given.F32[i]
+		}
+	}
+	return w
+}
+
+func (c *compiledForward) argument(a *ir.Value, inputs map[string]ort.Tensor) (*runtime.Buffer, error) {
 	if v, ok := c.constants[a.Name]; ok {
 		return runtime.Scalar(v), nil
-	}
-	if a.Name == "w" { // edge weights, in the order of entries
-		w := make([]float32, len(entries))
-		given, ok := inputs["edge_weight"]
-		for k, i := range entries {
-			w[k] = 1
-			if ok {
-				w[k] = given.F32[i]
-			}
-		}
-		return runtime.F32(w, len(w)), nil
 	}
 	t, ok := inputs[a.Name]
 	if !ok {

@@ -220,7 +220,7 @@ func (b *builder) compile(refines, encodes bool) error {
 	case b.out.Kind == kindEmbedding && !refines:
 		return fmt.Errorf("the model %s has no encoder that was trained; ecl-gsr trains one", d.Model)
 	case b.out.Kind == kindRefined || refines && b.out.Kind != kindEmbedding:
-		if err := d.Refines(); err != nil {
+		if err := d.InParts(); err != nil {
 			return err
 		}
 		if b.out.Kind == kindRefined && d.Refinement.SameClass {

@@ -99,6 +99,9 @@ type edgeList struct {
 	// entry is where an edge of edge_index is in the list, its length for self-loops,
 	// int64 [num_edges]; no name where all of edge_index is listed in its order.
 	entry tensor
+	// lower and upper are the ends of the edges of a list that has them in both directions, first all
+	// in one; no names where a list is another.
+	lower, upper tensor
 }
 
 // newEdgeList reads edge_index [2,E] (row 0 sources, row 1 targets).

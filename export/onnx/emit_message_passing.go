@@ -59,11 +59,22 @@ func (e *emitter) normalizedSum(op *ir.Op, v *edgeValue) tensor {
 func emitSDDMM(e *emitter, op *ir.Op) value {
 	p := e.operand(op, 1)
 	q := e.operand(op, 2)
-	product := e.binary("Mul", e.gather(p, e.list.dst), e.gather(q, e.list.src))
-	if heads := op.Int("heads"); heads > 0 {
-		return value{t: e.groupSum(product, heads)}
+	dst, src := e.list.dst, e.list.src
+	// The same bits in both directions: a sum of a row has others in another place.
+	once := p.name == q.name && e.list.lower.name != ""
+	if once {
+		dst, src = e.list.lower, e.list.upper
 	}
-	return value{t: e.rowSum(product)}
+	product := e.binary("Mul", e.gather(p, dst), e.gather(q, src))
+	sum := e.rowSum
+	if heads := op.Int("heads"); heads > 0 {
+		sum = func(t tensor) tensor { return e.groupSum(t, heads) }
+	}
+	t := sum(product)
+	if once {
+		t = e.concat(0, t, t)
+	}
+	return value{t: t}
 }
 
 func emitEdgeOnes(*emitter, *ir.Op) value { return value{edge: &edgeValue{}} }
@@ -88,4 +99,23 @@ func emitEdgeSum(e *emitter, op *ir.Op) value {
 		return value{t: e.aggregation(op.Str("side") == "src").total(e.perEdge(v))}
 	}
 	return value{t: e.vector(e.aggregate(op, v, nil, op.Str("side") == "src"))}
+}
+
+// emitEdgeKth sorts the entries by value, and what comes of that by target: an entry's rank is its
+// place less that of the first of its target.
+func emitEdgeKth(e *emitter, op *ir.Op) value {
+	b, l := e.builder, e.list
+	w := e.perEdge(e.edge(op, 1))
+	size := b.sizeOf(w, 0)
+	list := tensor{dtype: Int64Type, dims: []dim{unknown}}
+	falling := b.multi("TopK", []tensor{{dtype: float32Type, dims: list.dims}, list}, []tensor{w, size}, intAttr("axis", 0), intAttr("largest", 1), intAttr("sorted", 1))
+	// N is the target of what does not count, and comes last.
+	keys := b.binary("Add", b.binary("Mul", b.gather(l.into, falling[1]), size), b.span(b.squeeze(size, 0)))
+	order := b.gather(falling[1], b.ascending(keys, size)[1])
+	count := b.cast(b.squeeze(countDegree(l), 1), Int64Type)
+	at := b.binary("Add", b.cumSum(count, true), b.binary("Sub", b.binary("Min", count, b.int64Const(int64(op.Int("k")))), b.int64Const(1)))
+	none := b.compare("Equal", count, b.int64Const(0))
+	// A node without entries reads the number behind all.
+	kth := b.gather(b.concat(0, b.gather(w, order), b.floats("const", []float32{0}, 1)), b.op("Where", Int64Type, count.dims, []tensor{none, size, at}))
+	return value{t: kth}
 }

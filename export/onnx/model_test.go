@@ -166,7 +166,6 @@ var notExported = map[string]string{
 	"pairwise_mean_grad": "gradient", "pairwise_self_grad": "gradient",
 	"fused_elementwise": "written for training", "matmul_fused": "written for training", "spmm_fused": "written for training",
 	"sample_block": "found anew at every training step",
-	"edge_kth":     "entries are chosen in training",
 	"argsort":      "permutations are drawn in training",
 	"cholesky":     "part of the sampler", "solve_upper": "part of the sampler",
 }

@@ -80,6 +80,7 @@ func init() {
 		"edge_ones":   {emitEdgeOnes, true},
 		"edge_gather": {emitEdgeGather, true},
 		"edge_sum":    {emitEdgeSum, true},
+		"edge_kth":    {emitEdgeKth, false},
 		"edge_pairs":  {emitEdgePairs, false},
 
 		"common_neighbors": {emitCommonNeighbors, false},

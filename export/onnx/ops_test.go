@@ -88,6 +88,7 @@ func opCases() []opCase {
 		{op: "edge_gather", attrs: ir.Attrs{"side": "src"}, args: []ir.Type{theGraph, nodeVector}},
 		{op: "edge_sum", attrs: ir.Attrs{"side": "dst"}, args: []ir.Type{theGraph, edgeVector}},
 		{op: "edge_sum", attrs: ir.Attrs{"side": "src"}, args: []ir.Type{theGraph, edgeVector}},
+		{op: "edge_kth", attrs: ir.Attrs{"k": 2}, args: []ir.Type{theGraph, edgeVector}},
 		{op: "edge_ones", args: []ir.Type{theGraph, nodeMatrix}},
 		{op: "sddmm", args: []ir.Type{theGraph, nodeMatrix, nodeMatrix}},
 		{op: "sddmm", attrs: ir.Attrs{"heads": 2}, args: []ir.Type{theGraph, nodeMatrix, nodeMatrix}},

@@ -27,6 +27,10 @@ type Refinement struct {
 	// SameClass is model.edges.same_class: the refined graph that is written has edges between
 	// nodes of one class. Classifiers read it without that.
 	SameClass bool
+	// Rows is the function whose result neighbours are searched by, @encode if empty.
+	Rows string
+	// Together tells that @probability gives all candidates their probabilities, not @score pairs.
+	Together bool
 }
 
 // Elsewhere says which of the candidates the pipeline cannot find, "" where it finds all.
@@ -57,10 +61,12 @@ const (
 	refinedEdges          = "num_refined_edges"
 )
 
-// PipelineParts are the functions that a pipeline is made of.
-type PipelineParts struct{ Encode, Score, Classify *ir.Func }
+// PipelineParts are the functions that a pipeline is made of. Score judges pairs of nodes apart or,
+// without it, Weigh all candidates, whose weights depend on one another. Encode gives an embedding,
+// rows to search neighbours by, or both.
+type PipelineParts struct{ Encode, Score, Weigh, Classify *ir.Func }
 
-// Pipeline writes the three functions and what is between them as one model: embeds the
+// Pipeline writes the functions and what is between them as one model: embeds the
 // nodes, finds candidates for edges, scores them, and classifies on the refined graph.
 func Pipeline(parts PipelineParts, params map[string][]float32, r Refinement, o ModelOptions) (_ *onnxpb.ModelProto, err error) {
 	docs := o.Docs
@@ -79,17 +85,25 @@ func Pipeline(parts PipelineParts, params map[string][]float32, r Refinement, o 
 	enc.inputs(inputs)
 	k := b.input(InputK, docs[InputK], Int64Type, fixed(1))
 	b.under("encoder", enc.run)
-	h := enc.lookup(Result(enc.fn, "embedding"))
+	var h tensor
+	if r := Result(enc.fn, "embedding"); r != nil {
+		h = enc.lookup(r).t
+	}
 	s := search{b: b, list: enc.list, nodes: boundedNodes(b, enc.list.nodes)}
 	b.in("k", func() {
 		k = b.binary("Add", k, b.refusal(b.compare("Less", k, b.int64Const(0)), "k_is_not_negative", "fails where k is negative"))
 	})
-	rows := h.t
+	rows := h
 	if own := Result(enc.fn, OutputSimilarityRows); own != nil {
 		rows = enc.lookup(own).t
 	}
 	c := s.candidates(s.nearest(rows, k), r.TwoStep, r.Mutual)
-	p := scoreCandidates(enc, parts.Score, params, h.t, c, o)
+	var p tensor
+	if parts.Score != nil {
+		p = scoreCandidates(enc, parts.Score, params, h, c, o)
+	} else {
+		p = weighCandidates(enc, parts.Weigh, params, h, c, o)
+	}
 	b.in("refined", func() {
 		if counts := Result(enc.fn, OutputEdgeCounts); counts != nil {
 			p = c.judged(b, p, enc.perEdge(enc.lookup(counts).edge))
@@ -153,6 +167,55 @@ func scoreCandidates(enc *emitter, fn *ir.Func, params map[string][]float32, h t
 	return b.rename(p, "candidates/probability", "probability of each candidate, by whether it exists already")
 }
 
+// weighCandidates writes what gives all candidates their probabilities, from the graph that they are.
+func weighCandidates(enc *emitter, fn *ir.Func, params map[string][]float32, h tensor, c *candidates, o ModelOptions) (p tensor) {
+	b := enc.builder
+	e := newEmitter(b, fn, o.Lowering, params)
+	e.precision, e.nodes, e.graph = o.Precision, enc.nodes, GraphArg(fn)
+	e.connectPairs(enc, c, "candidate")
+	for _, a := range e.fn.Args {
+		switch {
+		case a == e.graph:
+		case e.overEdges(a):
+			old := b.cast(c.existing, float32Type)
+			old = b.rename(b.concat(0, old, old), "candidates/old", "ones of the candidates that edge_index holds, in both directions")
+			e.values[a], e.weighted = value{edge: &edgeValue{base: &old}}, true
+		case a.Name == "embedding":
+			e.values[a] = value{t: h}
+		case a.Name == SparseArg:
+			e.values[a] = enc.values[enc.fn.Arg(SparseArg)]
+		default:
+			panic(emitErrorf("@%s has the argument %s, which nothing in the pipeline gives", e.fn.Name, a.Name))
+		}
+	}
+	b.under("scorer", e.run)
+	b.in("candidates", func() {
+		both := e.perEdge(e.lookup(Result(e.fn, "probability")).edge)
+		p = b.op("Slice", float32Type, c.lower.dims, []tensor{both, b.int64s(0), b.sizeOf(c.lower, 0), b.int64s(0)})
+	})
+	return b.rename(p, "candidates/probability", "probability of each candidate, beside the others")
+}
+
+// connectPairs makes pairs of nodes the graph of e, in both directions.
+func (e *emitter) connectPairs(enc *emitter, c *candidates, scope string) {
+	b := e.builder
+	b.in(scope, func() {
+		both := func(x, y tensor, name, doc string) tensor {
+			return b.rename(b.concat(0, x, y), scope+"/"+name, doc+" of the "+scope+" edges, in both directions")
+		}
+		e.list = &edgeList{b: b, src: both(c.lower, c.upper, "source", "sources"), dst: both(c.upper, c.lower, "target", "targets"),
+			nodes: enc.list.nodes, sources: enc.list.nodes, nodeDim: enc.list.nodeDim, lower: c.lower, upper: c.upper}
+		e.list.into = e.list.dst
+	})
+	b.under(scope, func() {
+		if e.lowering == Scatter {
+			e.forward = newScatter(e.list)
+		} else {
+			e.forward = newBuckets(e.list)
+		}
+	})
+}
+
 // bindRefined gives the classifier its arguments: the encoder's features, and the
 // refined graph in both directions.
 func bindRefined(cls, enc *emitter, c *candidates, p tensor, weighted bool) {
@@ -165,21 +228,7 @@ func bindRefined(cls, enc *emitter, c *candidates, p tensor, weighted bool) {
 	for _, a := range cls.fn.Args {
 		switch {
 		case a == cls.graph:
-			b.in("refined", func() {
-				both := func(x, y tensor, name, doc string) tensor {
-					return b.rename(b.concat(0, x, y), "refined/"+name, doc)
-				}
-				cls.list = &edgeList{b: b, src: both(c.lower, c.upper, "source", "sources of the refined edges, in both directions"),
-					dst: both(c.upper, c.lower, "target", "targets of the refined edges, in both directions"), nodes: enc.list.nodes, sources: enc.list.nodes, nodeDim: enc.list.nodeDim}
-				cls.list.into = cls.list.dst
-			})
-			b.under("refined", func() {
-				if cls.lowering == Scatter {
-					cls.forward = newScatter(cls.list)
-				} else {
-					cls.forward = newBuckets(cls.list)
-				}
-			})
+			cls.connectPairs(enc, c, "refined")
 		case cls.overEdges(a):
 			w := &edgeValue{}
 			if weighted {

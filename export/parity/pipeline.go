@@ -1,6 +1,7 @@
 package parity
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -44,13 +45,15 @@ func (o *Options) refine(m *Model, in map[string]ort.Tensor) (*refinement, error
 	if err != nil {
 		return nil, err
 	}
-	out, err := o.Forward("encode", encode)
+	out, err := o.Forward(cmp.Or(o.Refinement.Rows, "encode"), encode)
 	if err != nil {
 		return nil, err
 	}
 	r := &refinement{embedding: out["embedding"], rows: out["embedding"]}
-	if own, ok := out[onnx.OutputSimilarityRows]; ok {
-		r.rows = own
+	for _, name := range []string{onnx.OutputSimilarityRows, "rows"} {
+		if own, ok := out[name]; ok {
+			r.rows = own
+		}
 	}
 	counts, counted := out[onnx.OutputEdgeCounts]
 	index = encode[onnx.InputEdgeIndex] // @score judges the edges that it reads
@@ -68,6 +71,12 @@ func (o *Options) refine(m *Model, in map[string]ort.Tensor) (*refinement, error
 	}
 	c := r.candidates
 	r.probability = make([]float32, len(c.Edges))
+	if o.Refinement.Together {
+		if err := o.weigh(r, x); err != nil {
+			return nil, err
+		}
+		return r, o.finish(m, r, x)
+	}
 	if len(c.Edges) > 0 {
 		u, v := c.Pairs()
 		score := map[string]ort.Tensor{"x": x, onnx.InputEdgeIndex: index, "embedding": r.embedding, "pairs": ort.Int64s(append(u, v...), 2, int64(len(u)))}
@@ -95,6 +104,32 @@ func (o *Options) refine(m *Model, in map[string]ort.Tensor) (*refinement, error
 		}
 		edge++
 	}
+	return r, o.finish(m, r, x)
+}
+
+// weigh gives the candidates the probabilities that they have beside one another.
+func (o *Options) weigh(r *refinement, x ort.Tensor) error {
+	c := r.candidates
+	u, v := c.Pairs()
+	old := make([]float32, 2*len(u))
+	for i, existing := range c.Existing {
+		if existing {
+			old[i], old[len(u)+i] = 1, 1
+		}
+	}
+	n := int64(len(old))
+	out, err := o.Forward("probability", map[string]ort.Tensor{"x": x, "embedding": r.embedding,
+		onnx.InputEdgeIndex: ort.Int64s(slices.Concat(u, v, v, u), 2, n), onnx.InputEdgeWeight: ort.Float32s(old, n)})
+	if err != nil {
+		return err
+	}
+	copy(r.probability, out["probability"].F32)
+	return nil
+}
+
+// finish drops candidates, and classifies on the rest.
+func (o *Options) finish(m *Model, r *refinement, x ort.Tensor) (err error) {
+	c := r.candidates
 	var src, dst, existing []int64
 	var p []float32
 	for i, e := range c.Edges {
@@ -110,11 +145,11 @@ func (o *Options) refine(m *Model, in map[string]ort.Tensor) (*refinement, error
 	size := int64(len(p))
 	refined := ort.Int64s(append(src, dst...), 2, size)
 	if r.outputs, err = o.classifyRefined(m, x, refined, p); err != nil {
-		return nil, err
+		return err
 	}
 	r.outputs[onnx.OutputRefinedIndex], r.outputs[onnx.OutputRefinedProb] = refined, ort.Float32s(p, size)
 	r.outputs[onnx.OutputRefinedExisting] = ort.Int64s(existing, size)
-	return r, nil
+	return nil
 }
 
 // undirected returns the graph of edge_index with each edge once, and for each the
@@ -281,7 +316,11 @@ func (o *Options) compareRefined(m *Model, r *refinement, x ort.Tensor, got map[
 		}
 		maps.Copy(want, classes)
 	}
-	outputs, worst := compareOutputs(got, want, []string{"logits", "probabilities", onnx.OutputRefinedProb}, onnx.Exact)
+	names := []string{"logits", "probabilities"}
+	if same || !o.Refinement.Together { // where one edge more changes the probabilities of others
+		names = append(names, onnx.OutputRefinedProb)
+	}
+	outputs, worst := compareOutputs(got, want, names, onnx.Exact)
 	if bad == nil {
 		bad = worst
 	} else if worst != nil {
@@ -331,11 +370,15 @@ func (o *Options) checkPipeline(ctx context.Context, m *Model, c Example, s *ort
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	in := m.pipelineInputs(c, o.Refinement.K)
 	if c.Name == testCase {
-		in, r, err := o.clearCase(m, c)
+		clear, r, err := o.clearCase(m, c)
 		if err == nil {
-			if in, err = m.modelInputs(in); err == nil {
-				err = m.addTestCase(files, false, manifest.TestCase{Name: testCase}, in, r.outputs)
+			if o.Refinement.Together { // else near ties would leave probabilities unchecked
+				in = clear
+			}
+			if clear, err = m.modelInputs(clear); err == nil {
+				err = m.addTestCase(files, false, manifest.TestCase{Name: testCase}, clear, r.outputs)
 			}
 		}
 		if err != nil {
@@ -345,7 +388,6 @@ func (o *Options) checkPipeline(ctx context.Context, m *Model, c Example, s *ort
 	if s == nil {
 		return nil, nil
 	}
-	in := m.pipelineInputs(c, o.Refinement.K)
 	given, err := m.modelInputs(in)
 	if err != nil {
 		return nil, err
