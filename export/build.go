@@ -513,6 +513,9 @@ func finiteMetrics(m map[string]float64) map[string]float64 {
 }
 
 func (o *BuildOptions) inductive() bool {
+	if r := o.Refinement; r != nil && !r.Together && o.Module.Func("score") == nil {
+		return false // the edges of the training graph have weights of their own
+	}
 	for _, r := range roles {
 		if fn := o.Module.Func(r.fn); fn != nil && fn.Arg("x_struct") != nil {
 			return false

@@ -111,11 +111,16 @@ func OpenGraph(ctx context.Context, dist, path string, o GraphOptions) (*Graph, 
 		return nil, fmt.Errorf("%s has no classifier", dist)
 	}
 	r.hops = info.Hops
+	if !p.onTrainingGraph() {
+		if err := p.refinesOthers(); err != nil {
+			return nil, err
+		}
+	}
 	if err := p.models(ctx); err != nil {
 		return nil, err
 	}
 	if r.budget != nil {
-		if r.models, err = p.memoryOf(answering(p.info.Graph == "refined" && (!o.ReadOnly || !p.onTrainingGraph()))...); err != nil {
+		if r.models, err = p.memoryOf(p.answering(p.info.Graph == "refined" && (!o.ReadOnly && p.refinesOthers() == nil || !p.onTrainingGraph()))...); err != nil {
 			p.close()
 			return nil, err
 		}
@@ -508,4 +513,4 @@ func (s *Snapshot) Answer(nodes []int) (logits, probabilities []float32, err err
 }
 
 // ErrFixedGraph is returned where an online graph cannot change.
-var ErrFixedGraph = errors.New("this graph cannot change: the model's encoder reads structural attributes, whose columns mean something for the training graph only; train with --set deepwalk.width=0 for a model that serves other graphs")
+var ErrFixedGraph = errors.New("this graph cannot change: the model gave each edge of its training graph a weight of its own, or its encoder reads structural attributes, whose columns mean something for that graph only (train with --set deepwalk.width=0 for one that serves other graphs)")

@@ -78,6 +78,9 @@ func newIncremental(r *Graph, s *Snapshot) (*incremental, error) {
 		inc.classifier, err = newLayers(inc.pool, m, inc.n, &s.x, inc.rawEntries)
 		return inc, err
 	}
+	if r.p.together() {
+		return inc, errNoStages
+	}
 	if r.p.manifest.JudgesByEvidence() {
 		var err error
 		if inc.judge, err = newJudge(inc, &s.x); err != nil {

@@ -50,8 +50,12 @@ func (m *modelMemory) bytes(g *graph.Graph) int64 {
 		if s.Common() && common < 0 {
 			common = m.common(g, k, s.Near)
 		}
-		entries := map[string]int64{"encoder": 2 * edges, "scorer": asked, "classifier": 2 * pairs}[role]
-		need := s.Bytes(nodes, entries, 0, max(0, common))
+		entries := map[string]int64{"encoder": 2 * edges, "scorer": asked, "classifier": 2 * pairs, "pipeline": 2 * edges}[role]
+		searched := int64(0)
+		if role == "pipeline" {
+			searched = k
+		}
+		need := s.Bytes(nodes, entries, searched, max(0, common))
 		if role != "scorer" {
 			need += m.p.dist.HostBytes(role, nodes, entries)
 		}
@@ -77,11 +81,16 @@ func (m *modelMemory) common(g *graph.Graph, k, near int64) int64 {
 
 // refining and answering are the models that find the edges of another graph than the
 // training's, and those that classify a graph whose edges are searched for if that is so.
-var refining = []string{"encoder", "scorer"}
+func (p *predictor) refining() []string {
+	if p.together() {
+		return []string{"pipeline"}
+	}
+	return []string{"encoder", "scorer"}
+}
 
-func answering(searched bool) []string {
+func (p *predictor) answering(searched bool) []string {
 	if searched {
-		return append([]string{"classifier"}, refining...)
+		return append([]string{"classifier"}, p.refining()...)
 	}
 	return []string{"classifier"}
 }

@@ -97,10 +97,15 @@ func Predict(ctx context.Context, dist, path, out string, o PredictOptions) (*Pr
 			return nil, err
 		}
 	}
+	if !p.onTrainingGraph() {
+		if err := p.refinesOthers(); err != nil {
+			return nil, err
+		}
+	}
 	if err := p.models(ctx); err != nil { // the classifier is needed in any case
 		return nil, err
 	}
-	if err := p.fits(answering(p.info.Graph == "refined" && !p.onTrainingGraph())...); err != nil {
+	if err := p.fits(p.answering(p.info.Graph == "refined" && !p.onTrainingGraph())...); err != nil {
 		return nil, err
 	}
 	r, err := p.run(ctx, selected)
@@ -410,15 +415,74 @@ func (p *predictor) refined(ctx context.Context) (*graph.Refined, error) {
 			return nil, err
 		}
 		return p.ds.ReadRefined(filepath.Join(p.dir, RefinedFile), bytes.NewReader(text), p.info.Mode, p.info.Threshold)
+	case p.refinesOthers() != nil:
+		return nil, p.refinesOthers()
 	case !p.manifest.Inductive:
 		return nil, fmt.Errorf("%s is not the graph that the model was trained on (%s), and its encoder reads structural attributes (x_struct), whose columns mean something for that graph only; train with --set deepwalk.width=0 for a model that serves other graphs", p.ds.Source, p.info.Data.Name)
 	}
 	if err := p.models(ctx); err != nil {
 		return nil, err
 	}
+	if p.together() {
+		return p.refineTogether()
+	}
 	pool := kernels.NewPool(p.o.Threads)
 	defer pool.Close()
 	return p.refine(pool, p.x, p.ds.Graph, nil, p.info.Prior(p.ds, p.manifest.JudgesByEvidence()))
+}
+
+// together tells that the weights of candidates depend on one another: pipeline.onnx alone finds the
+// edges of other graphs then.
+func (p *predictor) together() bool {
+	_, apart := p.manifest.Models["scorer"]
+	_, pipeline := p.manifest.Models["pipeline"]
+	return pipeline && !apart
+}
+
+// refinesOthers returns an error where nothing in the export finds edges of another graph than the training's.
+func (p *predictor) refinesOthers() error {
+	if _, apart := p.manifest.Models["scorer"]; !apart && !p.together() && p.info.Graph == "refined" {
+		return fmt.Errorf("%s refines no graph but that of its training (%s), since it has neither scorer.onnx nor pipeline.onnx: the model gave each edge there a weight of its own, or was built with --pipeline=off or a lowering that has none", p.dir, p.info.Data.Name)
+	}
+	return nil
+}
+
+// refineTogether is [predictor.refine] by pipeline.onnx, which does not tell the candidates that it
+// drops: edges of the data among them have probability 0.
+func (p *predictor) refineTogether() (*graph.Refined, error) {
+	g := p.ds.Graph.Undirected()
+	out, err := p.dist.Refine(p.x, EdgeIndex(g.Structure()), nil, p.info.K)
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: %w", err)
+	}
+	probability := out[onnx.OutputRefinedProb].F32
+	n := len(probability)
+	index := out[onnx.OutputRefinedIndex].I64
+	if len(index) != 2*n {
+		return nil, fmt.Errorf("the pipeline gave %d ends of edges and %d probabilities", len(index), n)
+	}
+	c := &graph.Candidates{N: g.N}
+	r := &graph.Refined{Candidates: c, Mode: p.info.Mode, Threshold: p.info.Threshold}
+	add := func(e [2]int32, existing bool, q float32) {
+		c.Edges, c.Existing, r.Probability = append(c.Edges, e), append(c.Existing, existing), append(r.Probability, q)
+	}
+	edges := g.Edges // sorted, as those of the pipeline
+	for i, q := range probability {
+		found := [2]int32{int32(index[i]), int32(index[n+i])}
+		for len(edges) > 0 && slices.Compare(edges[0][:], found[:]) < 0 {
+			add(edges[0], true, 0)
+			edges = edges[1:]
+		}
+		existing := len(edges) > 0 && edges[0] == found
+		if existing {
+			edges = edges[1:]
+		}
+		add(found, existing, q)
+	}
+	for _, e := range edges {
+		add(e, true, 0)
+	}
+	return r, nil
 }
 
 // encode runs the encoder on a graph, and returns what it gives and the graph as it read it.

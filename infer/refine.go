@@ -178,10 +178,13 @@ func Refine(ctx context.Context, dir string, o RefineOptions) (*RefinedGraph, er
 		return nil, fmt.Errorf("the threshold %v is below %v, with which the model was trained, and an export keeps no candidates below that; refine with the run instead", *o.Threshold, x.info.Threshold)
 	}
 	if !x.onTrainingGraph() {
+		if err := x.refinesOthers(); err != nil {
+			return nil, err
+		}
 		if err := x.models(ctx); err != nil {
 			return nil, err
 		}
-		if err := x.fits(refining...); err != nil {
+		if err := x.fits(x.refining()...); err != nil {
 			return nil, err
 		}
 	}

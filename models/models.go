@@ -324,7 +324,7 @@ func zoo() []Model {
 		Model{Name: "gen", Doc: "a graph estimated from several observations of it by a block model of the classes (GEN, Wang et al. 2021)", Build: gen, Refines: true,
 			Learner: &Learner{Labels: "the classifier's, and its predictions", Cost: "memory O(E + N·k·features); epochs of a graph convolutional network, and every refresh_every of them two searches of N²·hidden and N²·classes and (E + N·k)·features; one search of N²·features, less by an index"}},
 		Model{Name: "idgl", Doc: "graph and embedding learned in turn, by weighted cosines of features and of the hidden layer (IDGL, Chen et al. 2020)", Build: idgl, Refines: true,
-			Learner: &Learner{Labels: "the classifier's", Cost: "memory and time O((E + N·k)·(features + hidden·steps)·heads) each epoch; one search of N²·features, less by an index"}},
+			Learner: &Learner{Inductive: true, Labels: "the classifier's", Cost: "memory and time O((E + N·k)·(features + hidden·steps)·heads) each epoch; one search of N²·features, less by an index"}},
 		Model{Name: "prognn", Doc: "the adjacency itself is learned, near to the data's, sparse, of low rank and between like features, for graphs under attack (Pro-GNN, Jin et al. 2020)", Build: prognn, Refines: true,
 			Learner: &Learner{Labels: "the classifier's", Cost: "memory O((E + N·k) + N·rank), N² with k = N − 1; time (E + N·k)·(rank + hidden) and N·rank² each step of the adjacency; one search of N²·features, less by an index"}},
 		Model{Name: "lds", Doc: "the probability of each edge is learned through the training of the network on samples of the edges (LDS, Franceschi et al. 2019)", Build: lds, Refines: true,

@@ -15,6 +15,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data/store"
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/budget"
+	"github.com/gsrc-dev/gsrc/internal/orttest"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
@@ -250,6 +251,7 @@ func TestRefineByEvidence(t *testing.T) {
 // Learners whose candidates have weights beside one another refine their training graph to the
 // training's bits, and others too; those with a weight of its own for each edge do not.
 func TestRefineTogether(t *testing.T) {
+	orttest.Need(t)
 	path, other := planted(t, "graph", 600, 1), planted(t, "other", 400, 2)
 	for model, set := range map[string][]string{
 		"idgl":    {"candidates.k=6", "model.idgl.steps=3", "model.idgl.epsilon=0.1"},
@@ -281,6 +283,23 @@ func TestRefineTogether(t *testing.T) {
 		if err != nil || g.N != 400 || g.Summary.New == 0 || g.Summary.Kept == 0 {
 			t.Errorf("%s refines another graph as %+v, %v", model, g, err)
 		}
+		dist := filepath.Join(t.TempDir(), "dist")
+		if _, err := r.Build(t.Context(), dist, BuildOptions{Unverified: true}); err != nil {
+			t.Fatal(err)
+		}
+		e, err := Refine(t.Context(), dist, infer.RefineOptions{Data: other, KeepRemoved: true})
+		if err != nil {
+			t.Fatalf("%s, exported: %v", model, err)
+		}
+		if g, err = Refine(t.Context(), out, infer.RefineOptions{Data: other, KeepRemoved: true}); err != nil || len(e.Edges) != len(g.Edges) {
+			t.Fatalf("%s: %d edges by the export, %d by the run, %v", model, len(e.Edges), len(g.Edges), err)
+		}
+		for i, edge := range g.Edges {
+			x := e.Edges[i]
+			if x.Source != edge.Source || x.Target != edge.Target || x.Status != edge.Status || math.Abs(float64(x.Probability-edge.Probability)) > 1e-3 {
+				t.Errorf("%s: edge %d is %+v by the export, %+v by the run", model, i, x, edge)
+			}
+		}
 		if d, err := r.Deploy(); err != nil || d.Refines() != nil || d.InParts() == nil {
 			t.Errorf("%s: %v; on several machines it refines as if edges were weighed apart", model, err)
 		}
@@ -289,7 +308,17 @@ func TestRefineTogether(t *testing.T) {
 	if _, err := Train(t.Context(), TrainOptions{Model: "prognn", Data: path, Out: out, Set: []string{"train.epochs=2"}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Predict(t.Context(), out, other, "", infer.PredictOptions{}); err == nil || !strings.Contains(err.Error(), "one by one") {
-		t.Errorf("prognn on another graph: %v", err)
+	r, err := Open(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dist := filepath.Join(t.TempDir(), "dist")
+	if _, err := r.Build(t.Context(), dist, BuildOptions{Unverified: true}); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]string{out: "one by one", dist: "refines no graph but that of its training"} {
+		if _, err := Predict(t.Context(), dir, other, "", infer.PredictOptions{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("prognn on another graph: %v", err)
+		}
 	}
 }
