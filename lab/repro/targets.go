@@ -375,7 +375,7 @@ var targets = []*Target{
 	{
 		Name: "fig7", Title: "Robustness", Seeds: 3,
 		Asks:  "Test accuracy where a share of the edges, of their number in the data, is added or removed at random, or removed and as many added (replaced). The damage is drawn by the seed, and is there in training and in testing. The structure learners of the literature have their settings of Table 1. The paper prints no numbers.",
-		cells: damages(slices.Concat(pick(eclGSR, rawGraph, "gcn"), learners, otherEdges, plain[1:], selfTrained[:1]), citations...),
+		cells: damages(slices.Concat(pick(eclGSR, rawGraph, "gcn"), learners, otherEdges, plain[1:], selfTrained[:1], pick("grand", "acm", "gcnii"), ofEncoder), citations...),
 		render: func(t *Target, ls ResultRows) rendered {
 			var b strings.Builder
 			for _, panel := range ls.panels() {
