@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/gsrc-dev/gsrc/internal/budget"
 )
@@ -41,8 +42,8 @@ func newTable(f tableFile, mem *budget.Reservation) (*table, error) {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return nil, badFile(file, "the file is empty")
 	}
-	if i := bytes.IndexByte(b, 0); i >= 0 {
-		return nil, &FileError{File: file, Line: 1 + bytes.Count(b[:i], []byte{'\n'}), Offset: -1, Msg: "a zero byte: this is not a text file in UTF-8", Hint: "save it as CSV, UTF-8"}
+	if e := notUTF8(file, b); e != nil {
+		return nil, e
 	}
 	width, fields, lone := widest(b)
 	if lone >= 0 {
@@ -60,6 +61,25 @@ func newTable(f tableFile, mem *budget.Reservation) (*table, error) {
 	r.TrimLeadingSpace = true
 	t.r = r
 	return t, nil
+}
+
+// notUTF8 is the error of the first byte of a text that is zero or no UTF-8; nil if there is
+// none.
+func notUTF8(file string, b []byte) *FileError {
+	what, text, i := "a zero byte", "", bytes.IndexByte(b, 0)
+	if i < 0 {
+		if utf8.Valid(b) {
+			return nil
+		}
+		i = 0
+		for r, n := utf8.DecodeRune(b); r != utf8.RuneError || n != 1; r, n = utf8.DecodeRune(b[i:]) {
+			i += n
+		}
+		field, _, _ := bytes.Cut(b[i:], []byte{','})
+		field, _, _ = bytes.Cut(field, []byte{'\n'})
+		what, text = "a byte that is no UTF-8", string(b[1+bytes.LastIndexAny(b[:i], ",\n"):i])+string(field)
+	}
+	return &FileError{File: file, Line: 1 + bytes.Count(b[:i], []byte{'\n'}), Column: i - bytes.LastIndexByte(b[:i], '\n'), Offset: -1, Text: text, Msg: what + ": this is not a text file in UTF-8", Hint: "save it as CSV, UTF-8"}
 }
 
 // parquetFault is the error of a Parquet file that cannot be read, or not in this memory.
@@ -126,10 +146,14 @@ func (t *table) next() (bool, error) {
 		}
 		return false, e
 	}
+	t.row = row
+	_, whole := t.r.(*csv.Reader) // newTable looked at all of the text
 	for i := range row {
 		row[i] = strings.TrimSpace(row[i])
+		if !whole && !utf8.ValidString(row[i]) {
+			return false, t.fault(i, "column %d is not text in UTF-8", i+1).hint("write it as text in UTF-8, or leave it out of the file")
+		}
 	}
-	t.row = row
 	return true, nil
 }
 

@@ -159,6 +159,11 @@ func TestFolderFaults(t *testing.T) {
 		{"open quote", "a,\"b\n", nodes, []string{"edges.csv:", "quote"}},
 		{"stray quote", "a,b\"c\n", nodes, []string{"edges.csv:1:", "quote"}},
 		{"zero byte", "a,b\n\x00\n", nodes, []string{"edges.csv:2", "zero byte", "UTF-8"}},
+		{"Latin-1 edge", "a,b\na,\xfc\n", nodes, []string{`edges.csv:2:3: "\xfc"`, "no UTF-8", "save it as CSV, UTF-8"}},
+		{"Latin-1 header", edges, "id,gr\xf6\xdfe\na,1\n", []string{`nodes.csv:1:6: "gr\xf6\xdfe"`, "no UTF-8"}},
+		{"Latin-1 label", edges, "id,label,x\na,größe,1\nb,gr\xf6\xdfe,1\n", []string{`nodes.csv:3:5: "gr\xf6\xdfe"`, "save it as CSV, UTF-8"}},
+		{"Latin-1 ids", edges, "name,x\nb,1\n\xe4,1\n", []string{`nodes.csv:3:1: "\xe4"`}},
+		{"half a letter", edges, "id,x\na,\xc3", []string{`nodes.csv:2:3: "\xc3"`}},
 		{"escapes", "a,\x1b[31mred\n", nodes, []string{`"\x1b[31mred"`}},
 
 		{"no id column", edges, "name,x\na,1\n", []string{"nodes.csv:1:1", "no id column", "id,label,split"}},

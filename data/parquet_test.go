@@ -118,8 +118,11 @@ func TestParquetFolder(t *testing.T) {
 				At int32 `parquet:"at,decimal(2:9)"`
 			}{{"x", 1}})
 		}},
-		"no id column":    {"nodes.parquet", func(p string) error { return parquet.WriteFile(p, []struct{ Name string }{{"x"}}) }},
-		"not a table":     {"nodes.parquet", func(p string) error { return os.WriteFile(p, []byte("PAR1 and no more"), 0o644) }},
+		"no id column": {"nodes.parquet", func(p string) error { return parquet.WriteFile(p, []struct{ Name string }{{"x"}}) }},
+		"not a table":  {"nodes.parquet", func(p string) error { return os.WriteFile(p, []byte("PAR1 and no more"), 0o644) }},
+		"nodes.parquet:3: \"\\xfc\": column 2 is not text in UTF-8": {"nodes.parquet", func(p string) error {
+			return parquet.WriteFile(p, []struct{ ID, Label string }{{"x", "ü"}, {"y", "\xfc"}})
+		}},
 		"has both":        {"nodes.csv", func(p string) error { return os.WriteFile(p, []byte("id,f\nx,1\n"), 0o644) }},
 		"no node of this": {"edges.parquet", func(p string) error { return parquet.WriteFile(p, []parquetEdge{{"a,nn", "nobody", 1}}) }},
 	} {

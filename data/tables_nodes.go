@@ -92,8 +92,11 @@ func guessID(nodes, edges tableFile, mem *budget.Reservation) (int, error) {
 	defer func() { mem.Shrink(claimed) }()
 	for {
 		ok, err := t.next()
-		if err != nil || !ok {
-			break // faults are reported when the table is read
+		if err != nil {
+			return -1, err
+		}
+		if !ok {
+			break
 		}
 		for j, set := range sets {
 			if set == nil || j >= len(t.row) {
