@@ -30,23 +30,34 @@ func (r *tableReader) note(file, format string, args ...any) {
 }
 
 // column finds the column of a role: by the option, by schema.toml, by what the model's
-// training data called it, or by its usual names. usual[0] needs no word.
-func (r *tableReader) column(t *table, header []string, role, option, inFile string, usual []string) (int, error) {
-	for _, name := range []string{option, inFile} {
-		if i, err := t.asked(header, name, role); err != nil || i >= 0 {
-			return i, err
-		}
+// training data called it, or by its usual names; -1 is none. usual[0] needs no word. Where
+// schema.toml has an empty text for a role there is none; kinds is what it says of columns, to
+// which usual names give way.
+func (r *tableReader) column(t *table, header []string, role, option, inFile string, kinds map[string]string, usual []string) (int, error) {
+	if i, err := t.asked(header, option, role); err != nil || i >= 0 {
+		return i, err
 	}
-	if r.want != nil {
-		if i := slices.Index(header, r.want.Roles[role]); i >= 0 {
-			return i, nil
-		}
+	if r.file.none[role] {
+		return -1, nil
 	}
-	i := byName(header, usual)
-	if i >= 0 && r.want != nil && slices.ContainsFunc(r.want.Columns, func(c schema.Column) bool { return c.Name == header[i] }) {
+	i, err := t.asked(header, inFile, role)
+	if err != nil {
+		return i, err
+	}
+	if i < 0 && r.want != nil {
+		i = slices.Index(header, r.want.Roles[role])
+	}
+	named := i >= 0
+	if !named {
+		i = byName(header, usual)
+	}
+	switch {
+	case i < 0 || !named && kinds[header[i]] == columnIgnored && slices.Contains(optionalRoles, role):
+		return -1, nil
+	case named:
+	case r.want != nil && slices.ContainsFunc(r.want.Columns, func(c schema.Column) bool { return c.Name == header[i] }):
 		return -1, nil // a feature of the model
-	}
-	if i >= 0 && !strings.EqualFold(header[i], usual[0]) {
+	case !strings.EqualFold(header[i], usual[0]):
 		r.note(t.file, "the column %s is taken as the %s, by its name; --%s says otherwise", quote(header[i]), role, role)
 	}
 	return i, nil

@@ -111,7 +111,12 @@ type tableSchema struct {
 		Merge   string            `toml:"merge"`
 		Columns map[string]string `toml:"columns"`
 	} `toml:"edges"`
+
+	none map[string]bool // of optionalRoles, those that are there and empty
 }
+
+// optionalRoles are those that tables may lack.
+var optionalRoles = []string{"label", "split", "weight"}
 
 const columnIgnored = string(schema.Ignore)
 
@@ -150,6 +155,11 @@ func parseSchema(path string, b []byte, s *tableSchema) error {
 	}
 	if err := CheckMerge(s.Edges.Merge); err != nil {
 		return fileFault(path, err)
+	}
+	s.none = map[string]bool{}
+	for i, name := range []string{s.Nodes.Label, s.Nodes.Split, s.Edges.Weight} {
+		role := optionalRoles[i]
+		s.none[role] = name == "" && (meta.IsDefined("nodes", role) || meta.IsDefined("edges", role))
 	}
 	if k := s.Nodes.LabelKind; k != "" && k != "class" {
 		return badFile(path, "label_kind is %s", quote(k)).hint(`write "class", or leave it out`)

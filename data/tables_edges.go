@@ -137,7 +137,7 @@ func (r *tableReader) edgeHeader(t *table, nodes *nodeTable, sample [][]string, 
 		}
 	}
 	for p, c := range [3]struct{ role, option, file string }{{"source", r.asked.Source, x.Source}, {"target", r.asked.Target, x.Target}, {"weight", r.asked.Weight, x.Weight}} {
-		if col[p], err = r.column(t, header, c.role, c.option, c.file, usual[p]); err != nil {
+		if col[p], err = r.column(t, header, c.role, c.option, c.file, x.Columns, usual[p]); err != nil {
 			return false, err
 		}
 	}

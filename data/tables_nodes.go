@@ -20,13 +20,13 @@ type nodeColumns struct {
 
 func (r *tableReader) nodeColumns(t *table, header []string, from, edges tableFile) (c nodeColumns, err error) {
 	x := &r.file.Nodes
-	if c.id, err = r.column(t, header, "id", r.asked.ID, x.ID, idNames); err != nil {
+	if c.id, err = r.column(t, header, "id", r.asked.ID, x.ID, x.Columns, idNames); err != nil {
 		return c, err
 	}
-	if c.label, err = r.column(t, header, "label", r.asked.Label, x.Label, labelNames); err != nil {
+	if c.label, err = r.column(t, header, "label", r.asked.Label, x.Label, x.Columns, labelNames); err != nil {
 		return c, err
 	}
-	if c.split, err = r.column(t, header, "split", r.asked.Split, x.Split, splitNames); err != nil {
+	if c.split, err = r.column(t, header, "split", r.asked.Split, x.Split, x.Columns, splitNames); err != nil {
 		return c, err
 	}
 	if c.id < 0 {
@@ -64,7 +64,7 @@ func (r *tableReader) nodeColumns(t *table, header []string, from, edges tableFi
 		}
 	}
 	for i, name := range header {
-		if i != c.id && i != c.label && i != c.split && !r.ignored(name) {
+		if i != c.id && i != c.label && i != c.split && !r.ignored(name) && (r.want != nil || x.Columns[name] != columnIgnored) {
 			c.features = append(c.features, i)
 		}
 	}
@@ -306,8 +306,6 @@ func (r *tableReader) choose(file string, nt *nodeTable) (columns []columnValues
 	for j, name := range names {
 		kind, reason := schema.Value, ""
 		switch said := schema.Kind(r.file.Nodes.Columns[name]); {
-		case said == schema.Ignore:
-			kind = said
 		case same:
 		case said != "":
 			kind = said

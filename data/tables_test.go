@@ -208,6 +208,42 @@ func TestSchemaFile(t *testing.T) {
 	}
 }
 
+// What schema.toml empties or ignores is not found by its usual name.
+func TestColumnsThatAreNot(t *testing.T) {
+	files := map[string]string{
+		nodesFile: "id,label,split,x\na,p,train,1\nb,q,val,0\nc,p,test,1\n",
+		edgesFile: "source,target,weight\na,b,2\nb,c,3\n",
+	}
+	for _, c := range []struct {
+		schema string
+		o      Tables
+		want   Roles
+	}{
+		{"", Tables{}, Roles{Label: "label", Split: "split", Weight: "weight"}},
+		{"[nodes]\nlabel = \"\"\nsplit = \"\"\n[edges]\nweight = \"\"\n", Tables{}, Roles{}},
+		{"[nodes.columns]\nlabel = \"ignore\"\nsplit = \"ignore\"\n[edges.columns]\nweight = \"ignore\"\n", Tables{}, Roles{}},
+		{"[edges]\nweight = \"\"\n[nodes.columns]\nlabel = \"ignore\"\n", Tables{Label: "label", Weight: "weight"}, Roles{Label: "label", Split: "split", Weight: "weight"}},
+		{"[edges]\nweight = \"weight\"\n[edges.columns]\nweight = \"ignore\"\n", Tables{}, Roles{Label: "label", Split: "split", Weight: "weight"}},
+	} {
+		if files[SchemaFile] = c.schema; c.schema == "" {
+			delete(files, SchemaFile)
+		}
+		c.want.ID, c.want.Source, c.want.Target = "id", "source", "target"
+		ds := mustLoad(t, writeFiles(t, files), LoadOptions{Tables: c.o})
+		if ds.Roles != c.want || (ds.Graph.Weights != nil) != (c.want.Weight != "") || (ds.Labels[0] >= 0) != (c.want.Label != "") || len(ds.Splits) > 0 != (c.want.Split != "") {
+			t.Errorf("%q with %+v: %+v, want %+v", c.schema, c.o, ds.Roles, c.want)
+		}
+	}
+	// A model's columns are found although schema.toml ignores them.
+	delete(files, SchemaFile)
+	files[edgesFile] = "source,target,amount\na,b,2\nb,c,3\n"
+	model := mustLoad(t, writeFiles(t, files), LoadOptions{Tables: Tables{Weight: "amount"}}).Columns
+	files[SchemaFile] = "[nodes.columns]\nx = \"ignore\"\n[edges.columns]\namount = \"ignore\"\n"
+	if ds := mustLoad(t, writeFiles(t, files), LoadOptions{Columns: model}); ds.Roles.Weight != "amount" || ds.X.Cols != 1 {
+		t.Errorf("%+v", ds.Roles)
+	}
+}
+
 // What data init writes reads as what was found, and the tables as before.
 func TestDescribeTables(t *testing.T) {
 	dir := t.TempDir()
