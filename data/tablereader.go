@@ -30,9 +30,9 @@ func (r *tableReader) note(file, format string, args ...any) {
 }
 
 // column finds the column of a role: by the option, by schema.toml, by what the model's
-// training data called it, or by its usual names; -1 is none. usual[0] needs no word. Where
-// schema.toml has an empty text for a role there is none; kinds is what it says of columns, to
-// which usual names give way.
+// training data called it, or by its usual names; -1 is none. usual[0] needs no word. A label, a
+// split or a weight is there only if schema.toml does not say that it is not, nor --ignore;
+// kinds is what schema.toml says of columns, which usual names give way to.
 func (r *tableReader) column(t *table, header []string, role, option, inFile string, kinds map[string]string, usual []string) (int, error) {
 	if i, err := t.asked(header, option, role); err != nil || i >= 0 {
 		return i, err
@@ -51,8 +51,9 @@ func (r *tableReader) column(t *table, header []string, role, option, inFile str
 	if !named {
 		i = byName(header, usual)
 	}
+	optional := slices.Contains(optionalRoles, role)
 	switch {
-	case i < 0 || !named && kinds[header[i]] == columnIgnored && slices.Contains(optionalRoles, role):
+	case i < 0 || optional && (r.ignored(header[i]) || !named && kinds[header[i]] == columnIgnored):
 		return -1, nil
 	case named:
 	case r.want != nil && slices.ContainsFunc(r.want.Columns, func(c schema.Column) bool { return c.Name == header[i] }):

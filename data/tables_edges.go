@@ -151,9 +151,6 @@ func (r *tableReader) edgeHeader(t *table, nodes *nodeTable, sample [][]string, 
 	if col[0] == col[1] || col[2] == col[0] || col[2] == col[1] {
 		return false, t.fault(col[1], "the column is to be two things at once").hint("source, target and weight are three columns")
 	}
-	if col[2] >= 0 && r.ignored(header[col[2]]) {
-		col[2] = -1
-	}
 	r.roles.Source, r.roles.Target = header[col[0]], header[col[1]]
 	if col[2] >= 0 {
 		r.roles.Weight = header[col[2]]

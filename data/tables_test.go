@@ -208,7 +208,8 @@ func TestSchemaFile(t *testing.T) {
 	}
 }
 
-// What schema.toml empties or ignores is not found by its usual name.
+// What schema.toml empties or ignores is not found by its usual name, and --ignore leaves out
+// what no option names.
 func TestColumnsThatAreNot(t *testing.T) {
 	files := map[string]string{
 		nodesFile: "id,label,split,x\na,p,train,1\nb,q,val,0\nc,p,test,1\n",
@@ -224,6 +225,8 @@ func TestColumnsThatAreNot(t *testing.T) {
 		{"[nodes.columns]\nlabel = \"ignore\"\nsplit = \"ignore\"\n[edges.columns]\nweight = \"ignore\"\n", Tables{}, Roles{}},
 		{"[edges]\nweight = \"\"\n[nodes.columns]\nlabel = \"ignore\"\n", Tables{Label: "label", Weight: "weight"}, Roles{Label: "label", Split: "split", Weight: "weight"}},
 		{"[edges]\nweight = \"weight\"\n[edges.columns]\nweight = \"ignore\"\n", Tables{}, Roles{Label: "label", Split: "split", Weight: "weight"}},
+		{"[edges]\nweight = \"weight\"\n", Tables{Ignore: []string{"weight", "label"}}, Roles{Split: "split"}},
+		{"", Tables{Ignore: []string{"weight", "label", "Source", "id"}, Label: "label", Weight: "weight"}, Roles{Label: "label", Split: "split", Weight: "weight"}},
 	} {
 		if files[SchemaFile] = c.schema; c.schema == "" {
 			delete(files, SchemaFile)
