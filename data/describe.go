@@ -41,9 +41,12 @@ func describeTables(dir string, opts LoadOptions) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	b.WriteString("# What the tables of this folder are, as gsrc data init found it. Edit it where it is wrong.\n")
+	b.WriteString("# What the tables of this folder are, as gsrc data init found it. Edit it where it is wrong.\n# Lines that begin with # do not count.\n")
 	field := func(name, value, comment string) {
 		line := name + " = " + tomlString(value)
+		if value == "" { // not found, which is not to say that there is none
+			line = "# " + line
+		}
 		if comment != "" {
 			line += "  # " + printable(comment)
 		}
@@ -80,9 +83,9 @@ func describeTables(dir string, opts LoadOptions) (string, error) {
 	if isHeader {
 		field("source", r.roles.Source, "")
 		field("target", r.roles.Target, "")
-		field("weight", r.roles.Weight, "a column of numbers of 0 or more, or nothing")
+		field("weight", r.roles.Weight, "a column of numbers of 0 or more, or nothing: \"\"")
 	}
-	field("merge", MergeFirst, "of edges that are listed more than once: sum, mean, max or first")
+	field("merge", r.asked.Merge, "of edges that are listed more than once: sum, mean, max or first; without, what a model remembers, or first")
 	if isHeader && len(t.row) > 3 || isHeader && len(t.row) == 3 && col[2] < 0 {
 		b.WriteString("\n[edges.columns]\n")
 		for i, name := range t.row {
@@ -107,13 +110,13 @@ func (r *tableReader) describeNodes(from, edges tableFile, field func(name, valu
 	b.WriteString("\n[nodes]\n")
 	field("file", filepath.Base(from.path), "")
 	field("id", r.roles.ID, "")
-	comment := "the class of a node, or nothing"
+	comment := "the class of a node, or nothing: \"\""
 	if nt.at.label >= 0 && checkLabels(from.path, r.roles.Label, nt.labels) != nil {
 		comment = `does not look like a class; label_kind = "class" says that it is one`
 	}
 	field("label", r.roles.Label, comment)
-	field("split", r.roles.Split, "a column with train, val and test, or nothing")
-	if len(nt.at.features) == 0 {
+	field("split", r.roles.Split, "a column with train, val and test, or nothing: \"\"")
+	if len(nt.at.features)+len(nt.at.ignored) == 0 {
 		return nt, nil
 	}
 	columns, out, err := r.choose(from.path, nt)
@@ -126,7 +129,7 @@ func (r *tableReader) describeNodes(from, edges tableFile, field func(name, valu
 		kinds[c.column.Name] = c.column.Kind
 		prepared = prepared || c.column.Kind != schema.Value
 	}
-	if !prepared && len(out) == 0 {
+	if !prepared && len(out)+len(nt.at.ignored) == 0 {
 		fmt.Fprintf(b, "# The %d columns of features are prepared already and stay as they are.\n", len(columns))
 		return nt, nil
 	}
@@ -154,6 +157,9 @@ func (r *tableReader) describeNodes(from, edges tableFile, field func(name, valu
 			}
 		}
 		field(tomlString(name), string(kind), comment)
+	}
+	for _, name := range nt.at.ignored {
+		field(tomlString(name), columnIgnored, "")
 	}
 	return nt, nil
 }

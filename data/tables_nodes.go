@@ -16,6 +16,7 @@ type nodeColumns struct {
 	id, label, split int
 	time             int // of the times that nodes are split by
 	features         []int
+	ignored          []string
 }
 
 func (r *tableReader) nodeColumns(t *table, header []string, from, edges tableFile) (c nodeColumns, err error) {
@@ -64,7 +65,11 @@ func (r *tableReader) nodeColumns(t *table, header []string, from, edges tableFi
 		}
 	}
 	for i, name := range header {
-		if i != c.id && i != c.label && i != c.split && !r.ignored(name) && (r.want != nil || x.Columns[name] != columnIgnored) {
+		switch {
+		case i == c.id || i == c.label || i == c.split:
+		case r.ignored(name) || r.want == nil && x.Columns[name] == columnIgnored:
+			c.ignored = append(c.ignored, name)
+		default:
 			c.features = append(c.features, i)
 		}
 	}

@@ -276,6 +276,38 @@ func TestDescribeTables(t *testing.T) {
 		t.Errorf("%d columns that %s ignores are warned of", n, SchemaFile)
 	}
 
+	// What options say is in the file, and nothing that was only not found.
+	dir = writeFiles(t, map[string]string{nodesFile: "id,label,x,y,z\na,p,1,0,4\nb,q,0,1,7\n", edgesFile: "source,target,weight,n\na,b,2,3\nb,a,5,4\n"})
+	for _, o := range []LoadOptions{
+		{}, {Tables: Tables{Ignore: []string{"z"}}}, {Tables: Tables{Ignore: []string{"label", "x", "y", "z", "n"}, Merge: MergeMax}},
+		{Tables: Tables{Ignore: []string{"weight"}, Merge: MergeSum}}, {Tables: Tables{Weight: "n", Ignore: []string{"n"}}},
+	} {
+		os.Remove(filepath.Join(dir, SchemaFile))
+		want := mustLoad(t, dir, o)
+		if text, err = DescribeTables(dir, o); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, SchemaFile), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		got := mustLoad(t, dir, LoadOptions{})
+		if got.Roles != want.Roles || !same(got.X, want.X) || !slices.Equal(got.Graph.Weights, want.Graph.Weights) {
+			t.Errorf("with %+v: %+v %v, want %+v %v, from\n%s", o.Tables, got.Roles, got.Graph.Weights, want.Roles, want.Graph.Weights, text)
+		}
+	}
+	text, err = DescribeTables(dir, LoadOptions{})
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, SchemaFile), []byte(text), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	model := *before.Columns
+	model.Merge, model.Columns = MergeSum, mustLoad(t, dir, LoadOptions{}).Columns.Columns
+	if ds := mustLoad(t, dir, LoadOptions{Columns: &model}); fmt.Sprint(ds.Graph.Weights) != "[7]" {
+		t.Errorf("weights %v: the file has another merge than the model, which no option gave", ds.Graph.Weights)
+	}
+
 	dir = writeFiles(t, map[string]string{"a.csv": "id,x\nk,1\nl,0\n", "b.csv": "from,to\nk,l\n"})
 	if text, err = DescribeTables(dir, LoadOptions{}); err != nil || !strings.Contains(text, `file = "b.csv"`) || !strings.Contains(text, "1 columns of features are prepared") {
 		t.Errorf("%s %v", text, err)
