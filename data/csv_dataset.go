@@ -104,6 +104,9 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 	}
 	ds.Labels, ds.ClassNames = nodes.labelClasses(n)
 	ds.Classes = len(ds.ClassNames)
+	if k := nodes.minusOnes(ds.ClassNames); k > 0 {
+		r.note(nodeFile.path, "%d nodes whose label is -1 count as unlabelled; write another word if it is a class", k)
+	}
 	if nodes.split != nil {
 		ds.Splits = []Split{*nodes.split}
 	}
@@ -266,12 +269,25 @@ type nodeTable struct {
 }
 
 // unknownLabel reports whether a label cell says that the label is not known.
-func unknownLabel(s string) bool {
-	switch strings.ToLower(s) {
-	case "", "?", "-1", "na", "nan", "none", "null":
-		return true
+func unknownLabel(s string) bool { return gap(s) || minusOne(s) }
+
+func minusOne(s string) bool {
+	x, err := strconv.ParseFloat(s, 64)
+	return err == nil && x == -1
+}
+
+// minusOnes counts the labels -1 where they may be meant as a class: beside 0 and 1, or one of
+// them.
+func (nt *nodeTable) minusOnes(classes []string) (n int) {
+	if len(classes) == 0 || slices.ContainsFunc(classes, func(s string) bool { x, err := strconv.ParseFloat(s, 64); return err != nil || x != 0 && x != 1 }) {
+		return 0
 	}
-	return false
+	for _, s := range nt.labels {
+		if minusOne(s) {
+			n++
+		}
+	}
+	return n
 }
 
 // add enters a node under the part that a split cell names.

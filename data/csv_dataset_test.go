@@ -238,11 +238,24 @@ func TestLabelClasses(t *testing.T) {
 		{"b a ? B", []string{"B", "a", "b"}, []int32{2, 1, -1, 0}},
 		{"10 9 x NA", []string{"10", "9", "x"}, []int32{0, 1, 2, -1}},
 		{"none nan null -1", nil, []int32{-1, -1, -1, -1}},
+		{"N/A n/a \\N NaT", nil, []int32{-1, -1, -1, -1}},
+		{"#N/A -1.0 1.0 -1.5", []string{"-1.5", "1.0"}, []int32{-1, -1, 1, 0}},
 	} {
 		nt := &nodeTable{labels: strings.Fields(c.labels)}
 		got, names := nt.labelClasses(4)
 		if !slices.Equal(got, c.want) || !slices.Equal(names, c.names) {
 			t.Errorf("%q: %v %q, want %v %q", c.labels, got, names, c.want, c.names)
+		}
+	}
+}
+
+// That -1 is no class is said where it may be meant as one.
+func TestMinusOne(t *testing.T) {
+	for labels, want := range map[string]bool{"-1 0 1": true, "-1 1 1": true, "-1.0 1.0 0.0": true, "0 1 2": false, "-1 1 2": false, "? 0 1": false, "-1 a b": false} {
+		s := strings.Fields(labels)
+		ds := mustLoad(t, writeFiles(t, map[string]string{edgesFile: "a,b\n", nodesFile: fmt.Sprintf("id,label,x\na,%s,1\nb,%s,0\nc,%s,1\n", s[0], s[1], s[2])}), LoadOptions{})
+		if said := strings.Contains(fmt.Sprint(ds.Notes), "1 nodes whose label is -1 count as unlabelled"); said != want {
+			t.Errorf("%s: notes %q", labels, ds.Notes)
 		}
 	}
 }
