@@ -90,6 +90,20 @@ func TestColumnsByName(t *testing.T) {
 	if !strings.Contains(said, `does not know the column "mood"`) {
 		t.Errorf("said %s", said)
 	}
+	if strings.Contains(said, "reads weights of edges") {
+		t.Errorf("said %s", said)
+	}
+	unweighed := other(func(row []string, _ bool) []string { return row })
+	edges, err := os.ReadFile(filepath.Join(path, "edges.csv"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(unweighed, "edges.csv"), []byte(strings.Replace(string(edges), "amount", "price", 1)), 0o644)
+	}
+	if err == nil {
+		_, err = Predict(t.Context(), x.Dist, unweighed, "", o)
+	}
+	if err != nil || !strings.Contains(said, "the model reads weights of edges, and %s has none: every edge weighs 1") {
+		t.Errorf("without weights: %v, said %s", err, said)
+	}
 	g, err := OpenGraph(t.Context(), x.Dist, reversed, GraphOptions{PredictOptions: o, ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
