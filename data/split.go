@@ -164,6 +164,11 @@ func (s *SplitSpec) String() string {
 // same labels and seed give the same split. One with a Ratio keeps parts of a
 // split that is given: [Dataset.SplitFor] draws it.
 func (s *SplitSpec) Draw(labels []int32, classes int, seed uint64) (Split, error) {
+	return s.draw(labels, classes, nil, seed)
+}
+
+// draw is Draw where classes have names, nil if they have none.
+func (s *SplitSpec) draw(labels []int32, classes int, names []string, seed uint64) (Split, error) {
 	if s.Column != "" {
 		return Split{}, fmt.Errorf("the split is in the column %s, which is read with the table of nodes", quote(s.Column))
 	}
@@ -193,7 +198,7 @@ func (s *SplitSpec) Draw(labels []int32, classes int, seed uint64) (Split, error
 	var rest []int32
 	for c, nodes := range byClass(labels, classes) {
 		if len(nodes) < s.Train {
-			return Split{}, fmt.Errorf("split %s: class %d has %d labelled nodes; ask for fewer, or use random:0.6,0.2,0.2", s, c, len(nodes))
+			return Split{}, fmt.Errorf("split %s: class %s has %d labelled nodes; ask for fewer, or use random:0.6,0.2,0.2", s, className(names, c), len(nodes))
 		}
 		shuffle(nodes, stream.Sub("class").At(uint64(c)))
 		out.Train = append(out.Train, nodes[:s.Train]...)
@@ -215,7 +220,7 @@ func (s *SplitSpec) Draw(labels []int32, classes int, seed uint64) (Split, error
 // drawFor is Draw for a data set.
 func (s *SplitSpec) drawFor(d *Dataset, seed uint64) (Split, error) {
 	if s.Time == "" {
-		return s.Draw(d.Labels, d.Classes, seed)
+		return s.draw(d.Labels, d.Classes, d.ClassNames, seed)
 	}
 	return s.byTime(d.Labels, d.times)
 }

@@ -107,6 +107,9 @@ func TestSplitFor(t *testing.T) {
 	ds.SplitSpec = &SplitSpec{PerClass: true, Train: 5}
 	_, err = ds.SplitFor(0)
 	wantError(t, err, "heterophilous.npz", "class 0 has 4")
+	ds.ClassNames = slices.Repeat([]string{"cat"}, ds.Classes)
+	_, err = ds.SplitFor(0)
+	wantError(t, err, "class cat has 4")
 }
 
 // A ratio draws other training nodes, in proportion to the classes, and leaves
