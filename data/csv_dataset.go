@@ -138,6 +138,9 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 		return nil, fileFault(edges.path, err)
 	}
 	ds.Loops = list.loops
+	if ds.Repairs.WeightConflicts > 0 {
+		ds.Repairs.Merge = list.merge
+	}
 	list.done(l.mem)
 	if has(TruthFile) && l.spill == nil {
 		if err := l.planted(ds, path(TruthFile), nodes.index); err != nil {

@@ -74,8 +74,10 @@ type Repairs struct {
 	// OneWayEdges counts edges that an adjacency list or a CSR matrix has in
 	// one direction only; they were made undirected.
 	OneWayEdges int `json:"one_way_edges"`
-	// WeightConflicts counts merged edges whose weights differed.
-	WeightConflicts int `json:"weight_conflicts"`
+	// WeightConflicts counts merged edges whose weights differed, and Merge says what was made
+	// of them: Tables.Merge, empty for the first.
+	WeightConflicts int    `json:"weight_conflicts"`
+	Merge           string `json:"merge,omitempty"`
 	// SelfLoops counts edges from a node to itself. They are removed.
 	SelfLoops int `json:"self_loops"`
 	// MissingNodes counts nodes that the numbering implies and the files say

@@ -240,6 +240,9 @@ func (in Info) writeSplits(line func(string, string, ...any)) {
 	}
 }
 
+// merges says what was made of the weights of merged edges.
+var merges = map[string]string{"": "the first was kept", MergeFirst: "the first was kept", MergeSum: "they were added", MergeMean: "their mean was taken", MergeMax: "the largest was kept"}
+
 func writeRepairs(line func(string, string, ...any), r Repairs) {
 	head := "repaired"
 	for _, c := range []struct {
@@ -249,7 +252,7 @@ func writeRepairs(line func(string, string, ...any), r Repairs) {
 		{r.DuplicateEdges, "duplicate edges merged"},
 		{r.ReversedEdges, "edges listed in both directions, merged"},
 		{r.OneWayEdges, "edges listed in one direction, made undirected"},
-		{r.WeightConflicts, "merged edges had different weights; the first was kept"},
+		{r.WeightConflicts, "merged edges had different weights; " + merges[r.Merge]},
 		{r.SelfLoops, "self-loops removed"},
 		{r.MissingNodes, "nodes missing from the files, kept without features and label"},
 		{r.Unlabelled, "nodes without a label"},

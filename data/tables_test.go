@@ -94,6 +94,10 @@ func TestMerge(t *testing.T) {
 		if got := fmt.Sprint(ds.Graph.Weights); got != c.want {
 			t.Errorf("%s of %q: weights %s, want %s", c.merge, c.edges, got, c.want)
 		}
+		var text strings.Builder
+		if err := ds.Info().WriteText(&text); err != nil || strings.Contains(text.String(), "the first was kept") != (ds.Repairs.WeightConflicts > 0 && (c.merge == "" || c.merge == MergeFirst)) {
+			t.Errorf("%s of %q: %v, said\n%s", c.merge, c.edges, err, text.String())
+		}
 	}
 }
 
