@@ -86,7 +86,7 @@ type Repairs struct {
 	MissingNodes int `json:"missing_nodes"`
 	// Unlabelled counts nodes without a label, missing ones included.
 	Unlabelled int `json:"unlabelled"`
-	// EmptyRows counts nodes whose features are all zero.
+	// EmptyRows counts nodes whose features are all zero, unless columns were prepared.
 	EmptyRows int `json:"empty_rows"`
 	// SplitUnlabelled counts entries of a split that were dropped because the
 	// node has no label.
@@ -306,9 +306,14 @@ func (d *Dataset) finish() error {
 			d.Repairs.Unlabelled++
 		}
 	}
-	d.Repairs.EmptyRows = d.X.EmptyRows()
+	if !d.prepared() {
+		d.Repairs.EmptyRows = d.X.EmptyRows()
+	}
 	return d.Check()
 }
+
+// prepared reports whether the features were prepared, so that 0 is the middle of a column.
+func (d *Dataset) prepared() bool { return d.Columns != nil && d.Columns.Prepared() }
 
 // Check verifies what the rest of gsrc relies on: sizes that fit together,
 // finite features, labels and splits in range.

@@ -473,6 +473,15 @@ func TestPreparedColumns(t *testing.T) {
 	}
 }
 
+// Nodes whose columns all have the median are not said to have no features.
+func TestPreparedZeros(t *testing.T) {
+	dir := writeFiles(t, map[string]string{nodesFile: "id,x\na,10\nb,20\nc,30\n", edgesFile: "a,b\n"})
+	ds := mustLoad(t, dir, LoadOptions{})
+	if w := ds.EmptyWarning(); ds.X.EmptyRows() != 1 || ds.Repairs.EmptyRows != 0 || w != "" {
+		t.Errorf("%d, %q", ds.Repairs.EmptyRows, w)
+	}
+}
+
 // Features that are prepared already stay as they are, to the bit.
 func TestPreparedFeaturesAreLeftAlone(t *testing.T) {
 	counts := "id"

@@ -21,7 +21,12 @@ func (d *Dataset) Warnings(s Split) []string {
 }
 
 // EmptyWarning is the part of Warnings that is of the features; "" is none.
-func (d *Dataset) EmptyWarning() string { return emptyWarning(d.X) }
+func (d *Dataset) EmptyWarning() string {
+	if d.prepared() {
+		return ""
+	}
+	return emptyWarning(d.X)
+}
 
 // Warnings are those of [Dataset.Warnings].
 func (c *Collection) Warnings(s Split) []string {
