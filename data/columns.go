@@ -1,6 +1,7 @@
 package data
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -91,6 +92,12 @@ var (
 func number(s string) (float64, bool) {
 	x, err := strconv.ParseFloat(s, 64)
 	return x, err == nil && math.Abs(x) <= largestNumber // false for NaN
+}
+
+// tooLarge reports whether a cell is a number beyond ±most, or infinite.
+func tooLarge(s string, most float64) bool {
+	x, err := strconv.ParseFloat(s, 64)
+	return (err == nil || errors.Is(err, strconv.ErrRange)) && math.Abs(x) > most
 }
 
 // add looks at a cell.

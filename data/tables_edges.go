@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
@@ -91,7 +92,11 @@ func (r *tableReader) edges(from tableFile, nodes *nodeTable, n int, e *edgeList
 			if r.noWeights {
 				w = 1
 			} else if err != nil || checkWeight(float32(w)) != nil {
-				faults.add(t.fault(col[2], "a weight is a finite number of 0 or more").hint("--ignore-weights leaves weights out"))
+				bad := t.fault(col[2], "a weight is a finite number of 0 or more").hint("--ignore-weights leaves weights out")
+				if tooLarge(t.row[col[2]], math.MaxFloat32) {
+					bad.Msg += fmt.Sprintf(", up to %.2g", math.MaxFloat32)
+				}
+				faults.add(bad)
 			}
 		}
 		if err := e.add(u, v, float32(w), r.mem); err != nil {

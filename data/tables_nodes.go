@@ -2,6 +2,7 @@ package data
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"path/filepath"
 	"slices"
@@ -428,15 +429,21 @@ func (r *tableReader) values(from tableFile, nt *nodeTable, columns []columnValu
 
 // cellFault says what is wrong with a cell that is not of its column's kind.
 func (r *tableReader) cellFault(t *table, c *columnValues, id string) *FileError {
-	name := quote(c.column.Name)
+	name, kind, most := quote(c.column.Name), wants[c.column.Kind], largestNumber
 	if c.column.Kind == schema.Value {
-		e := t.fault(c.at, "the feature %s of node %s is not a finite number", name, quote(id))
+		most = math.MaxFloat32
+	}
+	if (c.column.Kind == schema.Value || c.column.Kind == schema.Number) && tooLarge(t.row[c.at], most) {
+		kind = fmt.Sprintf("finite number within ±%.2g", most)
+	}
+	if c.column.Kind == schema.Value {
+		e := t.fault(c.at, "the feature %s of node %s is not a %s", name, quote(id), kind)
 		if r.noPrepare {
 			return e.hint("write a number; without preparation text columns other than id, label and split have to be encoded as numbers first")
 		}
 		return e.hint("write a number, or call the column something else than %q in %s", schema.Value, SchemaFile)
 	}
-	e := t.fault(c.at, "the column %s of node %s is not a %s", name, quote(id), wants[c.column.Kind])
+	e := t.fault(c.at, "the column %s of node %s is not a %s", name, quote(id), kind)
 	if r.want != nil {
 		e.Msg += ", which the model was trained on"
 		return e.hint("a value that is not known is left empty")

@@ -449,6 +449,8 @@ func TestPreparedColumns(t *testing.T) {
 	}
 	wantNotes(t, again, `the model does not know the column "when", "extra"; left out`)
 	for change, want := range map[[2]string][]string{
+		{",21,", ",1e200,"}:      {`"1e200": the column "age" of node "n1" is not a finite number within ±1e+150, which`},
+		{",21,", ",-Inf,"}:       {`"-Inf": the column "age" of node "n1" is not a finite number within ±1e+150`},
 		{",age,", ",years,"}:     {`lacks the column "age" that the model reads`},
 		{",true,", ",maybe,"}:    {`"maybe": the column "member" of node "n0" is not a boolean`, "which the model was trained on"},
 		{"2020-01-05T", "5.1.T"}: {`"5.1.T06:00:00Z"`, `the column "since"`, "date or time"},
