@@ -100,6 +100,8 @@ func tooLarge(s string, most float64) bool {
 	return (err == nil || errors.Is(err, strconv.ErrRange)) && math.Abs(x) > most
 }
 
+func isNumber(s string) bool { _, ok := number(s); return ok }
+
 // add looks at a cell.
 func (p *profile) add(s string, mem *budget.Reservation) error {
 	row := p.rows
@@ -347,7 +349,6 @@ func (c *columnValues) add(s string, mem *budget.Reservation) (ok bool, err erro
 // otherKind reports whether a category of a model was read that holds nothing but numbers,
 // where the model knows none.
 func (c *columnValues) otherKind() bool {
-	isNumber := func(s string) bool { _, ok := number(s); return ok }
 	isText := func(s string) bool { return s != "" && !isNumber(s) }
 	return c.column.Kind == schema.Category && slices.ContainsFunc(c.Texts, isNumber) && !slices.ContainsFunc(c.Texts, isText) &&
 		slices.ContainsFunc(c.column.Categories, isText) && !slices.ContainsFunc(c.column.Categories, isNumber)

@@ -114,6 +114,7 @@ func TestEdgeHeaders(t *testing.T) {
 		{"source,target,weight\n", "[] []"},
 		{"u,v\n", "[[3 4]] []"}, // both are nodes, so this is an edge
 		{"from,to\r\n1,3\r\n", "[[0 2]] []"},
+		{"payer,payee\n1,3\n", "[[0 2]] []"}, // other names, above ids of nodes
 		{"1, 2\n\n2, 3", "[[0 1] [1 2]] []"},
 	} {
 		ds, err := Load(writeFiles(t, map[string]string{edgesFile: c.text, nodesFile: nodes}), LoadOptions{})
@@ -139,7 +140,8 @@ func TestFolderFaults(t *testing.T) {
 		{"empty nodes", edges, "", []string{"nodes.csv: the file is empty"}},
 		{"no nodes", "source,target\n", "id,x\n", []string{"nodes.csv", "has a header but no nodes"}},
 		{"unknown id", "a,b\na,zoe\n", nodes, []string{`edges.csv:2:3: "zoe"`, "nodes.csv has no node of this id"}},
-		{"unknown first id", "start,end\na,b\n", nodes, []string{`edges.csv:1:1: "start"`, "a header line would be source,target"}},
+		{"unknown first id", "start,end\na,zoe\n", nodes, []string{`edges.csv:1:1: "start"`, "a header line would be source,target, or --source and --target say"}},
+		{"unknown first ids", "7,8\n1,2\n", "id,x\n1,1\n2,1\n", []string{`edges.csv:1:1: "7"`, "has no node of this id"}},
 		{"empty id", "a,b\n,a\n", nodes, []string{"edges.csv:2:1", "the id is empty"}},
 		{"tabs", "a\tb\n", nodes, []string{"edges.csv:1:1", "separated by tabs; use commas"}},
 		{"line ends of old Macs", "source,target\rann,bob\r", nodes, []string{"edges.csv:1", "carriage return alone", "line feeds"}},

@@ -165,9 +165,9 @@ func (r *tableReader) edgeHeader(t *table, nodes *nodeTable, sample [][]string, 
 }
 
 // guessEnds returns the first two columns that hold ids below a first row that has none;
-// nil if there are not two, or the table has no more columns.
+// nil if there are not two, or the first row has numbers there as those below.
 func guessEnds(row []string, nodes *nodeTable, sample [][]string) []int {
-	if len(row) < 3 || len(sample) < 2 || slices.ContainsFunc(row, func(s string) bool { _, ok := nodes.index[s]; return ok }) {
+	if len(sample) < 2 || slices.ContainsFunc(row, func(s string) bool { _, ok := nodes.index[s]; return ok }) {
 		return nil
 	}
 	var ends []int
@@ -177,7 +177,7 @@ func guessEnds(row []string, nodes *nodeTable, sample [][]string) []int {
 				return true
 			}
 			_, ok := nodes.index[cells[i]]
-			return !ok
+			return !ok || isNumber(row[i]) && isNumber(cells[i])
 		}) {
 			ends = append(ends, i)
 		}
@@ -239,7 +239,7 @@ func nodeOf(t *table, i int, nodes *nodeTable, n int, first bool) (int32, *FileE
 		}
 		e := t.fault(i, "%s has no node of this id", nodesFile).hint("add a row for it to %s, or remove the edge", nodesFile)
 		if first {
-			e.Hint += "; a header line would be source,target"
+			e.Hint += "; a header line would be source,target, or --source and --target say how its columns are called"
 		}
 		if s == "" {
 			e.Msg = "the id is empty"
