@@ -187,10 +187,8 @@ func (s *SplitSpec) draw(labels []int32, classes int, names []string, seed uint6
 		b := int(math.Round(n * (s.Fractions[0] + s.Fractions[1])))
 		c := int(math.Round(n * min(1, s.Fractions[0]+s.Fractions[1]+s.Fractions[2])))
 		out := Split{Train: nodes[:a], Val: nodes[a:b], Test: nodes[b:c]}
-		for i, part := range [][]int32{out.Train, out.Val, out.Test} {
-			if len(part) == 0 && s.Fractions[i] > 0 {
-				return Split{}, fmt.Errorf("split %s of %d labelled nodes leaves the %s part empty", s, len(nodes), partNames[i])
-			}
+		if i := out.lacks(s.Fractions); i >= 0 {
+			return Split{}, fmt.Errorf("split %s of %d labelled nodes leaves the %s part empty", s, len(nodes), partNames[i])
 		}
 		return out.sorted(), nil
 	}
@@ -239,8 +237,9 @@ func (s *SplitSpec) byTime(labels []int32, times []float64) (Split, error) {
 	}
 	a, b := cut(s.Fractions[0]), cut(s.Fractions[0]+s.Fractions[1])
 	out := Split{Train: nodes[:a:a], Val: nodes[a:b:b], Test: nodes[b:]}
-	if len(out.Train) == 0 || len(out.Val) == 0 {
-		return Split{}, fmt.Errorf("split %s of %d labelled nodes with a time leaves the training or the validation part empty", s, len(nodes))
+	shares := [3]float64{s.Fractions[0], s.Fractions[1], 1 - s.Fractions[0] - s.Fractions[1]}
+	if i := out.lacks(shares); i >= 0 {
+		return Split{}, fmt.Errorf("split %s of %d labelled nodes with a time leaves the %s part empty; nodes of one time stay together", s, len(nodes), partNames[i])
 	}
 	return out.sorted(), nil
 }
@@ -289,6 +288,17 @@ var partNames = [3]string{"train", "val", "test"}
 
 // parts are the lists of nodes, in the order of partNames.
 func (s *Split) parts() [3]*[]int32 { return [3]*[]int32{&s.Train, &s.Val, &s.Test} }
+
+// lacks returns the first part that is empty although a share of the nodes is asked for it, -1 if
+// there is none.
+func (s *Split) lacks(shares [3]float64) int {
+	for i, p := range s.parts() {
+		if len(*p) == 0 && shares[i] > 1e-9 {
+			return i
+		}
+	}
+	return -1
+}
 
 // labelled returns the nodes that have a label.
 func labelled(labels []int32) []int32 {

@@ -47,9 +47,13 @@ func TestSplitByTime(t *testing.T) {
 		}
 	}
 	// Nodes of one time are not torn apart, also where the column is left out of the features.
-	ds = mustLoad(t, dir, LoadOptions{Split: "time:day,0.3,0.5", Tables: Tables{Ignore: []string{"day"}}})
+	ds = mustLoad(t, dir, LoadOptions{Split: "time:day,0.3,0.7", Tables: Tables{Ignore: []string{"day"}}})
 	if s, err := ds.SplitFor(0); err != nil || len(s.Train) != 9 || len(s.Val) != 10 || len(s.Test) != 0 { // n3 has a day
 		t.Errorf("two times make %+v, %v", s, err)
+	}
+	for split, want := range map[string]string{"time:day,0.3,0.5": "test part empty", "time:day,0.6,0.4": "val part empty"} {
+		_, err := mustLoad(t, dir, LoadOptions{Split: split}).SplitFor(0)
+		wantError(t, err, split, want)
 	}
 	for split, want := range map[string]string{"time:size": "expected time:COLUMN,TRAIN,VAL", "time:size,0.5,2": "not a fraction", "time:size,0.6,0.6": "more than all", "time:none,0.5,0.2": "no column of times", "time:id,0.5,0.2": "no column of times", "time:label,0.5,0.2": "no column of times"} {
 		if _, err := Load(dir, LoadOptions{Split: split}); err == nil || !strings.Contains(err.Error(), want) {
