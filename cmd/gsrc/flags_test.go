@@ -1,6 +1,9 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/spf13/pflag"
@@ -24,5 +27,15 @@ func TestNumberFlag(t *testing.T) {
 		if flags.Parse([]string{arg}) == nil {
 			t.Errorf("%s passes", arg)
 		}
+	}
+}
+
+func TestReadNames(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ids.txt")
+	if err := os.WriteFile(path, []byte("\ufeffC5\r\n\n C7 \n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := readNames([]string{"C1", "@" + path}); err != nil || !slices.Equal(got, []string{"C1", "C5", "C7"}) {
+		t.Errorf("%q, %v", got, err)
 	}
 }

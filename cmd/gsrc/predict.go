@@ -202,7 +202,7 @@ func readNames(list []string) ([]string, error) {
 			return nil, err
 		}
 		before := len(names)
-		for line := range strings.Lines(string(text)) {
+		for line := range strings.Lines(strings.TrimPrefix(string(text), "\ufeff")) { // without a byte order mark
 			if line = strings.TrimSpace(line); line != "" {
 				names = append(names, line)
 			}
