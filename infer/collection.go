@@ -20,8 +20,8 @@ func newGraphPredictor(ctx context.Context, dist, path string, o PredictOptions)
 	if err != nil {
 		return nil, nil, err
 	}
-	o.Load.NodeFeatures = data.NodeFeatures(p.info.NodeFeatures)
-	ds, c, err := data.LoadAny(path, o.Load)
+	p.o.Load.NodeFeatures = data.NodeFeatures(p.info.NodeFeatures)
+	ds, c, err := data.LoadAny(path, p.o.Load)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -148,7 +148,9 @@ func openExport(dist string, o PredictOptions) (p *predictor, err error) {
 	if p.manifest, err = manifest.Read(dist); err != nil {
 		return nil, err
 	}
-	return p, p.readInference()
+	err = p.readInference()
+	p.o.Load.Directed = o.Load.Directed || p.info.Directed
+	return p, err
 }
 
 // newPredictor reads an export, and the data.
@@ -162,9 +164,10 @@ func newPredictor(dist, path string, o PredictOptions) (*predictor, error) {
 	}
 	// What the model was trained on says how columns are read; an export that does not is
 	// of features without names, or of a version that took columns as they are.
-	o.Load.Columns, o.Load.NoPrepare = p.manifest.Columns, o.Load.NoPrepare || p.manifest.Columns == nil && !p.info.Data.Structural
-	o.Load.Weights = p.info.Weights
-	if p.ds, err = data.Load(path, o.Load); err != nil {
+	load := p.o.Load
+	load.Columns, load.NoPrepare = p.manifest.Columns, load.NoPrepare || p.manifest.Columns == nil && !p.info.Data.Structural
+	load.Weights = p.info.Weights
+	if p.ds, err = data.Load(path, load); err != nil {
 		return nil, err
 	}
 	// Where the sum of equal edges is taken, those without weights are counted.

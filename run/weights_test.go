@@ -187,14 +187,14 @@ func TestImportWithWeightedSelfLoops(t *testing.T) {
 	}
 }
 
-// An export reads the weights as the training did.
-func TestExportReadsEdgeWeights(t *testing.T) {
+// An export reads the weights and the directions of edges as the training did.
+func TestExportReadsEdges(t *testing.T) {
 	lib := orttest.Need(t)
 	dir := weightedTable(t, uneven)
 	for _, x := range []struct {
 		model string
 		set   []string
-	}{{"gcn", nil}, {"sage", []string{"data.weights=log1p"}}} {
+	}{{"gcn", nil}, {"sage", []string{"data.weights=log1p"}}, {"gcn", []string{"data.directed=true"}}} {
 		r := trainOn(t, x.model, dir, x.set...)
 		out := filepath.Join(t.TempDir(), "dist")
 		if _, err := r.Build(t.Context(), out, BuildOptions{Library: &lib}); err != nil {
