@@ -3,9 +3,11 @@ package infer
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/fmath"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -86,6 +88,22 @@ func (x *Info) Prior(ds *data.Dataset, judges bool) *graph.EdgePrior {
 
 // ReadsWeights tells that the model reads the weights of edges.
 func (x *Info) ReadsWeights() bool { return x.Weighted || x.WeightUnit > 0 }
+
+// inData returns a weight in the data of which e makes w: that with the fewest digits, since several
+// numbers may have the same logarithm.
+func inData(e data.EdgeWeights, w float32) float32 {
+	if e != data.LogWeights {
+		return w
+	}
+	given := fmath.Expm1(float64(w))
+	for digits := 1; digits < 9; digits++ {
+		short, err := strconv.ParseFloat(strconv.FormatFloat(given, 'g', digits, 32), 32)
+		if err == nil && e.Of(float32(short)) == w {
+			return float32(short)
+		}
+	}
+	return float32(given)
+}
 
 // dataWeights are the weights of the edges of a graph: where it has none every edge weighs
 // what counts in full.

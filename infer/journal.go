@@ -470,7 +470,7 @@ func (s *Snapshot) writeEdges(w io.Writer) error {
 	for i, e := range s.graph.Edges {
 		row[0], row[1] = s.name(int(e[0])), s.name(int(e[1]))
 		if s.graph.Weights != nil {
-			row[2] = strconv.FormatFloat(float64(s.graph.Weights[i]), 'g', -1, 32)
+			row[2] = strconv.FormatFloat(float64(inData(s.r.p.info.Weights, s.graph.Weights[i])), 'g', -1, 32)
 		}
 		if err := c.Write(row); err != nil {
 			return err
@@ -487,7 +487,8 @@ func (s *Snapshot) writeFeatures(w io.Writer) error {
 }
 
 // appendState is what a data set cannot say of a version: its number, the deleted nodes
-// and the keys of updates, and the checksum of the data set.
+// and the keys of updates, and the checksum of the data set. Where weights of its edges are still
+// to be transformed it says how: data sets of earlier versions have transformed ones.
 func (s *Snapshot) appendState(b []byte, checksum string, keys []committedKey) []byte {
 	b = appendText(b, checksum)
 	b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(s.Version)), uint64(s.Numbers()))
@@ -506,6 +507,9 @@ func (s *Snapshot) appendState(b []byte, checksum string, keys []committedKey) [
 		for _, n := range []int64{k.Version, int64(k.Nodes), int64(k.Edges), k.time} {
 			b = binary.AppendUvarint(b, uint64(n))
 		}
+	}
+	if w := s.r.p.info.Weights; w != data.WeightsAsTheyAre {
+		b = appendText(b, string(w))
 	}
 	return b
 }
@@ -543,6 +547,9 @@ func (r *Graph) readGraph(dir string, first *Snapshot, base *data.Dataset) (*Sna
 		copy(k.hash[:], d.take(len(k.hash)))
 		k.Applied, k.time = Applied{d.int(), int(d.int()), int(d.int())}, d.int()
 		r.keys.put(k.key, k.hash, k.Applied, k.time)
+	}
+	if len(d.b) > 0 {
+		data.EdgeWeights(d.text()).Apply(ds)
 	}
 	if d.bad || len(d.b) > 0 || ds.Graph.N+s.deleted.count != n || ds.X.Cols != first.x.cols {
 		return nil, fmt.Errorf("%s: %w", path, errRecord)

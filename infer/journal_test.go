@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -28,7 +29,7 @@ import (
 )
 
 // friends writes a data set whose nodes have names, and exports a model of it.
-func friends(t *testing.T) (dist, path string) {
+func friends(t *testing.T, set ...string) (dist, path string) {
 	t.Helper()
 	dir := t.TempDir()
 	path = filepath.Join(dir, "friends")
@@ -43,7 +44,7 @@ func friends(t *testing.T) (dist, path string) {
 		os.WriteFile(filepath.Join(path, "edges.csv"), []byte(edges.String()), 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	return Train(t, filepath.Join(dir, "run"), "gcn", path, export.BuildOptions{}, "train.epochs=2").Dist, path
+	return Train(t, filepath.Join(dir, "run"), "gcn", path, export.BuildOptions{}, append(set, "train.epochs=2")...).Dist, path
 }
 
 func open(t *testing.T, dist, path, journal string) *Graph {
@@ -133,6 +134,23 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// The weight in the data of a logarithm has it, and as few digits as the data.
+func TestWeightsInData(t *testing.T) {
+	s := rand.New(rand.NewPCG(1, 1))
+	for i := range 100_000 {
+		w := float32(math.Exp(40*s.Float64() - 12))
+		if i < 1000 {
+			w = float32(i) / 10
+		}
+		for _, e := range []data.EdgeWeights{data.WeightsAsTheyAre, data.LogWeights} {
+			got := inData(e, e.Of(w))
+			if e.Of(got) != e.Of(w) || i < 1000 && got != w {
+				t.Fatalf("%q: %v of %v", e, got, w)
+			}
+		}
+	}
+}
+
 // What was answered is there when the graph is opened again, from the log, from a graph
 // that was written in its place, and from both.
 func TestJournal(t *testing.T) {
@@ -144,7 +162,7 @@ func TestJournal(t *testing.T) {
 		name := strconv.Itoa
 		n := 120
 		if named {
-			dist, path = friends(t)
+			dist, path = friends(t, "data.weights=log1p")
 			name, n = func(i int) string { return fmt.Sprintf("n, %d", i) }, 40
 		} else {
 			dist, run = exported120(t, "ecl-gsr")

@@ -38,7 +38,8 @@ type RefineOptions struct {
 	// Streamed leaves RefinedGraph.Edges nil: each row is made when it is written. Ranked rows, those
 	// of both directions, and of data whose edges have weights, are listed in any case.
 	Streamed bool
-	// Predict says how an export reads its data and runs; of a run it is not read.
+	// Predict says how an export reads its data and runs. Of a run Load.Weights alone is read: what
+	// became of the weights of edges.
 	Predict PredictOptions
 }
 
@@ -213,6 +214,7 @@ func Refine(ctx context.Context, dir string, o RefineOptions) (*RefinedGraph, er
 		}
 		refined = refined.OfOneClass(p.Probabilities, len(p.Classes))
 	}
+	o.Predict.Load.Weights = x.info.Weights
 	return o.Dataset(refined, x.ds)
 }
 
@@ -275,7 +277,7 @@ func (o *RefineOptions) table(learned *graph.Refined, from unrefined) (*RefinedG
 		row := RefinedEdge{Source: e[0], Target: e[1], Weight: x.Weight(i), Probability: x.Probability[i], Status: x.Status(i), Candidate: i}
 		if g.Weighted && row.Status != graph.StatusNew {
 			at, _ := before.Find(e[0], e[1])
-			row.DataWeight = before.Weights[at]
+			row.DataWeight = inData(o.Predict.Load.Weights, before.Weights[at])
 		}
 		return row
 	}

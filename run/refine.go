@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/metrics"
@@ -36,6 +37,7 @@ func (r *Run) Refine(o infer.RefineOptions) (*infer.RefinedGraph, error) {
 		}
 		x = x.OfOneClass(p, r.Data.Classes)
 	}
+	o.Predict.Load.Weights = data.EdgeWeights(r.Trained.Config.Data.Weights)
 	return r.task.refined(&o, x)
 }
 

@@ -143,6 +143,24 @@ func TestExportRefinesByEdgeWeights(t *testing.T) {
 			file.Close()
 			alike(t, "refined anew", predict(dist, other), probabilities)
 
+			if judge != "raw" {
+				o := infer.RefineOptions{KeepRemoved: true, Data: other, Predict: o}
+				byExport, err := infer.Refine(t.Context(), dist, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				o.Data = ""
+				byRun, err := r.Refine(o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, g := range []*infer.RefinedGraph{byExport, byRun} {
+					i := slices.IndexFunc(g.Edges, func(e infer.RefinedEdge) bool { return e.Source == 5 && e.Target == 17 })
+					if i < 0 || g.Edges[i].DataWeight != 6 {
+						t.Errorf("an edge that weighs 6 in the data: %+v", g.Edges[max(i, 0)])
+					}
+				}
+			}
 			g, err := infer.OpenGraph(t.Context(), dist, before, infer.GraphOptions{PredictOptions: o})
 			if err != nil {
 				t.Fatal(err)
