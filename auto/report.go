@@ -85,22 +85,27 @@ func against(one, other []bool) (points, half float64) {
 func (r *Refinement) compare(on, asIs, chosen []bool, winner *Candidate) {
 	r.Nodes = len(on)
 	r.Points, r.Half = against(on, asIs)
-	brings := fmt.Sprintf("%+.1f ± %.1f points over the same classifier on your graph (%s; %d nodes that did not choose)", r.Points, r.Half, r.Candidate, r.Nodes)
-	sure := r.Points > r.Half
+	brings := fmt.Sprintf("refinement brings %+.1f ± %.1f points over the same classifier on your graph (%s; %d nodes that did not choose)", r.Points, r.Half, r.Candidate, r.Nodes)
+	sure, worse := r.Points > r.Half, r.Points < -r.Half
+	if !sure && !worse {
+		brings += ", no more than chance"
+	}
 	switch {
 	case winner.Structure == refined && sure:
-		r.Text = "refinement brings " + brings
+		r.Text = brings
 	case winner.Structure == refined:
-		r.Text = "refinement was chosen on validation nodes, and brings no more than chance explains: " + brings
+		r.Text = "refinement was chosen on validation nodes, and gains nothing on others: " + brings
 	case sure:
 		points, half := against(chosen, on)
-		r.Text = fmt.Sprintf("refinement brings %s; %s, which was chosen, has %+.1f ± %.1f points against it there", brings, winner.Name, points, half)
+		r.Text = fmt.Sprintf("%s; %s, which was chosen, has %+.1f ± %.1f points against it there", brings, winner.Name, points, half)
 	case winner.Structure == rewired:
-		r.Text = fmt.Sprintf("%s reads your edges as their features change them; refinement brings %s", winner.Name, brings)
+		r.Text = fmt.Sprintf("%s reads your edges as their features change them; %s", winner.Name, brings)
 	case winner.Structure != raw:
-		r.Text = fmt.Sprintf("%s reads none of your edges; refinement brings %s", winner.Name, brings)
+		r.Text = fmt.Sprintf("%s reads none of your edges; %s", winner.Name, brings)
+	case worse:
+		r.Text = "your graph is better left as it is: " + brings
 	default:
-		r.Text = "your graph is better left as it is: refinement brings " + brings
+		r.Text = brings + ": your graph may as well be left as it is"
 	}
 }
 
