@@ -544,13 +544,18 @@ func (x *chooser) finish(ctx context.Context) (*Run, error) {
 		return nil, err
 	}
 	transductive := m.Learner != nil && !m.Learner.Inductive
-	choice.NewNodes = s.Module.Func("classify").Arg(models.KnownLabels) == nil && s.Data.Rewired.Inductive() && !transductive
+	encode := s.Module.Func("encode")
+	places := s.Data.Structural || encode != nil && encode.Arg("x_struct") != nil && s.Config.Candidates.Structure != "raw"
+	refused := s.Exportable()
+	choice.NewNodes = refused == nil && !transductive && !places
 	switch {
 	case choice.NewNodes || x.Warn == nil:
 	case transductive:
 		x.Warn(fmt.Sprintf("%s cannot take new nodes: what it learns are the edges of this graph (it is transductive), and new nodes have none among them", winner.Name))
+	case refused != nil:
+		x.Warn(fmt.Sprintf("%s cannot take new nodes, and gsrc build refuses it: %v", winner.Name, refused))
 	default:
-		x.Warn(fmt.Sprintf("%s cannot take new nodes: it classifies by the labels of the training nodes, or by edges that are not the data's, and gsrc build refuses it", winner.Name))
+		x.Warn(fmt.Sprintf("%s cannot take new nodes: it reads their places in this graph, which mean nothing in another", winner.Name))
 	}
 	if err := x.write(); err != nil {
 		return nil, err

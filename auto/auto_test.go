@@ -288,6 +288,21 @@ func TestLearners(t *testing.T) {
 	}
 }
 
+// Only a winner that cannot take new nodes is said to be one, and that gsrc build refuses it where it does.
+func TestNewNodes(t *testing.T) {
+	for name, refuses := range map[string]bool{"label propagation": false, "nearest neighbours, gcn": true} {
+		o := options(folder(t, false), "")
+		o.rules = slices.DeleteFunc(slices.Clone(rules), func(r rule) bool { return r.Name != name })
+		var warned []string
+		o.Warn = func(text string) { warned = append(warned, text) }
+		r := trained(t, o)
+		said := slices.ContainsFunc(warned, func(w string) bool { return strings.Contains(w, "cannot take new nodes, and gsrc build refuses it: ") })
+		if r.Report.Choice.NewNodes == refuses || said != refuses || (r.Exportable() != nil) != refuses {
+			t.Errorf("%s: %+v, %v, %q", name, r.Report.Choice, r.Exportable(), warned)
+		}
+	}
+}
+
 func TestRules(t *testing.T) {
 	ds, err := run.ReadNodes(run.TrainOptions{Data: folder(t, false), Model: "linear"})
 	if err != nil {

@@ -109,15 +109,25 @@ func (r *Run) Exportable() error {
 	if err := r.LoadData(""); err != nil {
 		return err
 	}
-	info, module := r.task.Info(), exported(r.Trained, r.Data)
-	if f := module.Func("encode"); info.Directed && f != nil && r.Trained.Module.Func(models.EncodeJudging) != nil {
+	x := r.Trained.Refined
+	return refusal(r.Trained.Model, r.task.Info(), r.Trained.Module, x == nil || x.Raw)
+}
+
+// Exportable is [Run.Exportable] of what a training would make.
+func (s *Setup) Exportable() error {
+	return refusal(s.Model, s.task.Info(), s.Module, s.Config.Candidates.Structure == "raw")
+}
+
+// refusal is why a training of a module on data is not exported.
+func refusal(model string, info train.TaskInfo, module *ir.Module, raw bool) error {
+	if info.Directed && !raw && module.Func(models.EncodeJudging) != nil {
 		return errors.New("the model was trained on a directed graph, whose edges it judges by evidence regardless of their directions, and an export would judge by these: train it on data that are read without --directed, or with --set model.edges.judge=embedding")
 	}
 	if !info.Rewired.Inductive() {
 		return fmt.Errorf("the model was trained on edges that take the place of the data's (data.edges=%s), and an export would be given others; train it without data.edges to export it", info.Rewired.Edges)
 	}
 	if f := module.Func("classify"); f != nil && f.Arg("embedding") != nil {
-		return fmt.Errorf("the classifier of %s reads what the encoder makes of the training graph, and an export cannot hand that on yet; the graph that was learned is in refined_edges.csv of the run, and can train any other model", r.Trained.Model)
+		return fmt.Errorf("the classifier of %s reads what the encoder makes of the training graph, and an export cannot hand that on yet; the graph that was learned is in refined_edges.csv of the run, and can train any other model", model)
 	}
 	return nil
 }
