@@ -1,7 +1,7 @@
 package auto
 
 import (
-	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/data"
@@ -20,8 +20,6 @@ type pool struct {
 	tampered bool
 }
 
-var errFewNodes = errors.New("choosing takes two validation nodes at least, one to keep an epoch by and one to compare candidates on; draw a split with more, such as --split random:0.6,0.2,0.2")
-
 // newPool hides all labels but those of the training and validation nodes.
 func newPool(ds *data.Dataset, split data.Split, draws rng.Stream) (*pool, error) {
 	p := &pool{train: split.Train, val: split.Val, judges: split.Test}
@@ -32,7 +30,11 @@ func newPool(ds *data.Dataset, split data.Split, draws rng.Stream) (*pool, error
 		slices.Sort(p.val)
 	}
 	if len(p.val) < 2 {
-		return nil, errFewNodes
+		labelled := len(ds.Labels)
+		for _, c := range ds.Labels {
+			labelled += int(min(c, 0)) // -1 is none
+		}
+		return nil, fmt.Errorf("choosing takes two validation nodes at least, one to keep an epoch by and one to compare candidates on, and of %d labelled nodes the split has %d for validation: give it a larger share, or label more nodes (10 for --split random:0.6,0.2,0.2)", labelled, len(p.val))
 	}
 	hidden := *ds
 	hidden.Labels = slices.Repeat([]int32{-1}, len(ds.Labels))
