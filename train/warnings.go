@@ -3,6 +3,7 @@ package train
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/data"
@@ -104,13 +105,19 @@ func (t *verdict) advice() string {
 	return ""
 }
 
-// majority returns the most frequent class of the training nodes, the first of equal ones,
-// and its share of the judged nodes in percent.
-func (t *verdict) majority(judged []int32) (class int, acc float64) {
+// trained counts the training nodes of each class.
+func (t *verdict) trained() []int {
 	count := make([]int, t.info.Classes)
 	for _, v := range t.split.Train {
 		count[t.info.Labels[v]]++
 	}
+	return count
+}
+
+// majority returns the most frequent class of the training nodes, the first of equal ones,
+// and its share of the judged nodes in percent.
+func (t *verdict) majority(judged []int32) (class int, acc float64) {
+	count := t.trained()
 	for c, n := range count {
 		if n > count[class] {
 			class = c
@@ -147,12 +154,20 @@ func (t *verdict) warnings(res *Result, predicted, judged []int32) (list []strin
 	}
 	of := fmt.Sprintf("%s %ss", part, t.info.Item)
 	missing := neverPredicted(predicted, t.info.Labels, judged, t.info.Classes)
-	if len(missing) > 0 {
-		them := "it"
-		if len(missing) > 1 {
+	count := t.trained()
+	for _, seen := range []bool{true, false} {
+		classes := slices.DeleteFunc(slices.Clone(missing), func(x unpredictedClass) bool { return (count[x.class] > 0) != seen })
+		if len(classes) == 0 {
+			continue
+		}
+		them, advice := "it", t.advice()
+		if len(classes) > 1 {
 			them = "them"
 		}
-		say("%s, though %d of the %s have %s%s", t.neverPredictedText(missing), missing.nodes(), of, them, t.advice())
+		if !seen {
+			advice = fmt.Sprintf(", and no training %s has; a split with %ss of every class, such as --split per-class:20,500,rest, trains on %s", t.info.Item, t.info.Item, them)
+		}
+		say("%s, though %d of the %s have %s%s", t.neverPredictedText(classes), classes.nodes(), of, them, advice)
 	}
 	if r.Nodes >= fewNodes {
 		switch s := res.Scale; {
@@ -183,7 +198,9 @@ func (t *verdict) warnings(res *Result, predicted, judged []int32) (list []strin
 }
 
 // unpredicted counts the judged nodes of each class that is never predicted.
-type unpredicted []struct{ class, nodes int }
+type unpredicted []unpredictedClass
+
+type unpredictedClass struct{ class, nodes int }
 
 func (u unpredicted) nodes() (n int) {
 	for _, x := range u {
@@ -202,7 +219,7 @@ func neverPredicted(predicted, labels, judged []int32, classes int) (out unpredi
 	}
 	for c, n := range have {
 		if n >= fewOfClass && !chosen[c] {
-			out = append(out, struct{ class, nodes int }{c, n})
+			out = append(out, unpredictedClass{c, n})
 		}
 	}
 	return out

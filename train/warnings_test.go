@@ -84,6 +84,21 @@ func TestResultHasScale(t *testing.T) {
 	}
 }
 
+// Classes that no training node has are told from others: another split helps, and no weights do.
+func TestAdviceForUnseenClasses(t *testing.T) {
+	labels := slices.Concat(slices.Repeat([]int32{0}, 9), slices.Repeat([]int32{1}, 9), slices.Repeat([]int32{2}, 9))
+	tr := &verdict{info: &TaskInfo{Labels: labels, Classes: 3, Item: "node"}, split: data.Split{Train: []int32{0, 9}}}
+	test := []int32{1, 2, 3, 10, 11, 12, 13, 14, 15, 18, 19, 20, 21, 22, 23, 24}
+	got := tr.warnings(&Result{Test: &metrics.Report{Nodes: 16}}, make([]int32, 27), test)
+	want := []string{
+		"the class 1 is never predicted, though 6 of the test nodes have it; --set model.class_weights=balanced",
+		"the class 2 is never predicted, though 7 of the test nodes have it, and no training node has; a split with nodes of every class, such as --split per-class:20,500,rest, trains on it",
+	}
+	if !slices.EqualFunc(got, want, strings.HasPrefix) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // What was done already is not proposed.
 func TestAdviceForRareClasses(t *testing.T) {
 	for _, v := range []verdict{{}, {balanced: true}, {selected: true}, {balanced: true, selected: true}} {
