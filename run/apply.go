@@ -19,6 +19,7 @@ import (
 	"github.com/gsrc-dev/gsrc/internal/rss"
 	"github.com/gsrc-dev/gsrc/internal/scratch"
 	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
@@ -47,7 +48,7 @@ type application struct {
 func (r *Run) apply(path string, o *infer.PredictOptions) (*application, error) {
 	d, err := r.Deploy()
 	if err != nil {
-		return nil, fmt.Errorf("%w; or make an export, and use that: gsrc build %s --out DIR", err, r.Dir)
+		return nil, err
 	}
 	a := &application{Deployed: d, limit: o.Load.MaxBytes, log: o.Log}
 	if a.limit <= 0 {
@@ -510,7 +511,7 @@ func (a *application) classify(x *graph.Refined) (c *runtime.Chunked, edges int,
 // predict classifies the nodes.
 func (a *application) predict(names []string) (*infer.Prediction, error) {
 	if a.Module.Func("classify") == nil {
-		return nil, fmt.Errorf("the model %s has no classifier, since it was trained without labels; gsrc refine and gsrc embed go with it", a.Model)
+		return nil, errNoClassifier(a.Model)
 	}
 	r := &infer.Prediction{Classes: a.Classes, TrainingGraph: a.trained}
 	var err error
@@ -559,8 +560,12 @@ func Predict(ctx context.Context, dir, path, out string, o infer.PredictOptions)
 	if err != nil {
 		return nil, err
 	}
-	err = r.use(ctx, path, &o, func(a *application) (err error) {
-		if p, err = a.predict(o.Nodes); err != nil || out == "" {
+	d, whole := r.Deploy()
+	if whole == nil && d.Module.Func("classify") != nil {
+		_, whole = d.Cut("classify", compiler.Training, passes.DataInfo{})
+	}
+	write := func() error {
+		if err != nil || out == "" {
 			return err
 		}
 		return p.WriteFile(out, func(done, total int) {
@@ -568,6 +573,57 @@ func Predict(ctx context.Context, dir, path, out string, o infer.PredictOptions)
 				o.Progress("writing", done, total)
 			}
 		})
+	}
+	if whole != nil {
+		p, err = r.predict(path, whole, &o)
+		return p, write()
+	}
+	err = r.use(ctx, path, &o, func(a *application) error {
+		p, err = a.predict(o.Nodes)
+		return write()
 	})
 	return p, err
+}
+
+// predict classifies the nodes of the training graph as a whole, with a model that whole keeps from
+// being used in parts.
+func (r *Run) predict(path string, whole error, o *infer.PredictOptions) (*infer.Prediction, error) {
+	whole = fmt.Errorf("%w; or make an export, and use that: gsrc build %s --out DIR", whole, r.Dir)
+	if line := r.Unchecked(); line != "" && o.Log != nil {
+		o.Log("%s", line)
+	}
+	if err := r.loadWhole(path, whole); err != nil {
+		return nil, err
+	}
+	ds, classify := r.Data, r.Trained.Module.Func("classify")
+	if ds == nil { // but a collection
+		return nil, whole
+	}
+	if classify == nil {
+		return nil, errNoClassifier(r.Trained.Model)
+	}
+	p, labels := &infer.Prediction{Classes: infer.ClassNames(ds.ClassNames, ds.Classes), TrainingGraph: true, Edges: ds.Graph.NumEdges()}, slices.Clone(ds.Labels)
+	if x := r.Trained.Refined; x != nil {
+		p.Edges = x.Graph().NumEdges()
+	}
+	if classify.Arg(models.KnownLabels) != nil { // which are given, and not judged
+		for _, v := range r.Trained.Split.Train {
+			labels[v] = -1
+		}
+	}
+	var err error
+	if o.Nodes != nil {
+		if p.Selected, err = infer.Find(ds, o.Nodes); err != nil {
+			return nil, err
+		}
+	}
+	logits, probabilities, err := r.calibrated(o.Threads)
+	if err != nil {
+		return nil, err
+	}
+	return p, p.Judge(ds, logits, probabilities, labels)
+}
+
+func errNoClassifier(model string) error {
+	return fmt.Errorf("the model %s has no classifier, since it was trained without labels; gsrc refine and gsrc embed go with it", model)
 }

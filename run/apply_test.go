@@ -136,6 +136,66 @@ func TestPredictWithARun(t *testing.T) {
 	}
 }
 
+// A run that cannot be used in parts classifies its training graph as a whole, as an export would,
+// and says of others why it cannot.
+func TestPredictAsAWhole(t *testing.T) {
+	path, other := weightedTable(t, uneven), weightedTable(t, func(int) float64 { return 1 })
+	for _, set := range [][]string{{"gcn"}, {"sage", "model.known_labels=0.5"}, {"label-propagation"}, {"gcn", "data.edges=knn:3"}, {"stable", "data.weights=ignore"}, {"ecl-gsr", "train.pretrain_steps=3"}} {
+		out := filepath.Join(t.TempDir(), "run")
+		r, err := Train(t.Context(), TrainOptions{Model: set[0], Data: path, Out: out, Set: append(set[1:], "train.epochs=3")})
+		if err != nil {
+			t.Fatalf("%q: %v", set, err)
+		}
+		_, want, err := r.calibrated(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		judged := 80
+		if r.Trained.Module.Func("classify").Arg(models.KnownLabels) != nil {
+			judged -= len(r.Trained.Split.Train)
+		}
+		file := filepath.Join(t.TempDir(), "out.csv")
+		p, err := Predict(t.Context(), out, "", file, infer.PredictOptions{})
+		if err != nil || p.Report.Nodes != judged || !p.TrainingGraph {
+			t.Fatalf("%q: %+v, %v", set, p, err)
+		}
+		alike(t, set[0], p.Probabilities, want)
+		if p, err = Predict(t.Context(), out, path, file, infer.PredictOptions{Nodes: []string{"n2"}}); err != nil || p.Report.Nodes != 1 {
+			t.Errorf("%q, a node: %+v, %v", set, p, err)
+		}
+		if text, err := os.ReadFile(file); err != nil || strings.Count(string(text), "\n") != 2 {
+			t.Errorf("%q: %q, %v", set, text, err)
+		}
+		_, err = Predict(t.Context(), out, other, "", infer.PredictOptions{})
+		if err == nil || !strings.Contains(err.Error(), "other graphs: ") || !strings.Contains(err.Error(), "or make an export") {
+			t.Errorf("%q on another graph: %v", set, err)
+		}
+		gone := path + "-moved"
+		if err := os.Rename(path, gone); err != nil {
+			t.Fatal(err)
+		}
+		opened, err := Open(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, predict := Predict(t.Context(), out, "", "", infer.PredictOptions{})
+		_, build := opened.Build(t.Context(), t.TempDir(), BuildOptions{})
+		errs := []error{predict, build}
+		if r.Trained.Refined != nil {
+			_, refine := Refine(t.Context(), out, infer.RefineOptions{})
+			errs = append(errs, refine)
+		}
+		for _, err := range errs {
+			if err == nil || !strings.HasSuffix(err.Error(), "where nothing is now: say where they are with --data PATH") {
+				t.Errorf("%q without its data: %v", set, err)
+			}
+		}
+		if err := os.Rename(gone, path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // By evidence a run refines its training graph over chunks, of whatever size, to the bits of the
 // training, and others as an export does.
 func TestRefineByEvidence(t *testing.T) {

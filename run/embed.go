@@ -10,6 +10,7 @@ import (
 	"github.com/gsrc-dev/gsrc/compiler"
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/infer"
+	"github.com/gsrc-dev/gsrc/metrics"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
@@ -104,6 +105,15 @@ func (r *Run) Classify(threads int) (logits, probabilities []float32, judged []i
 	return out["logits"].F32, out["probabilities"].F32, judged, nil
 }
 
+// calibrated is Classify with the probabilities that an export gives.
+func (r *Run) calibrated(threads int) (logits, probabilities []float32, err error) {
+	logits, probabilities, _, err = r.Classify(threads)
+	if c := r.Result.Calibration; c != nil && err == nil {
+		probabilities = metrics.Tempered(logits, r.Data.Classes, c.Temperature)
+	}
+	return logits, probabilities, err
+}
+
 // hasEncoder tells whether an encoder took part in the training.
 func hasEncoder(t *train.Model) bool {
 	f := t.Module.Func("encode")
@@ -143,8 +153,8 @@ func Embed(ctx context.Context, dir, path string, o infer.PredictOptions) (*infe
 		})
 		return e, err
 	}
-	if err := r.LoadData(path); err != nil {
-		return nil, fmt.Errorf("%w; other graphs: %w", err, whole)
+	if err := r.loadWhole(path, whole); err != nil {
+		return nil, err
 	}
 	if e.Values, e.Width, err = r.Embed(o.Threads); err != nil {
 		return nil, err

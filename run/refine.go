@@ -8,7 +8,6 @@ import (
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/infer"
-	"github.com/gsrc-dev/gsrc/metrics"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/gsrc-dev/gsrc/train"
@@ -28,12 +27,9 @@ func (r *Run) Refine(o infer.RefineOptions) (*infer.RefinedGraph, error) {
 		return nil, err
 	}
 	if r.Trained.Config.Model.Edges.SameClass {
-		logits, p, _, err := r.Classify(o.Predict.Threads)
+		_, p, err := r.calibrated(o.Predict.Threads)
 		if err != nil {
 			return nil, err
-		}
-		if c := r.Result.Calibration; c != nil {
-			p = metrics.Tempered(logits, r.Data.Classes, c.Temperature)
 		}
 		x = x.OfOneClass(p, r.Data.Classes)
 	}
@@ -102,8 +98,8 @@ func Refine(ctx context.Context, dir string, o infer.RefineOptions) (*infer.Refi
 		if line := r.Unchecked(); line != "" && o.Predict.Log != nil {
 			o.Predict.Log("%s", line)
 		}
-		if err := r.LoadData(o.Data); err != nil {
-			return nil, fmt.Errorf("%w; other graphs: %w", err, whole)
+		if err := r.loadWhole(o.Data, whole); err != nil {
+			return nil, err
 		}
 		return r.Refine(o)
 	}

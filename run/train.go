@@ -250,19 +250,40 @@ func (r *Run) LoadData(path string) error {
 	return nil
 }
 
+// loadWhole is LoadData for a model that whole keeps from being used on other graphs, which is said
+// where path has another.
+func (r *Run) loadWhole(path string, whole error) error {
+	err := r.LoadData(path)
+	var other *otherDataError
+	if errors.As(err, &other) && path != "" {
+		return fmt.Errorf("%w; other graphs: %w", err, whole)
+	}
+	return err
+}
+
+// otherDataError says that data are not those that a run was trained on.
+type otherDataError struct{ path, have, want string }
+
+func (e *otherDataError) Error() string {
+	return fmt.Sprintf("%s is not what the run was trained on: its checksum is %.12s…, the run's is %.12s…; say where the same data are with --data", e.path, e.have, e.want)
+}
+
 // trainingData reads the data of a run again and checks that they are the same.
-func trainingData(info *train.Info, c *config.Config, path string) (task, error) {
-	path = cmp.Or(path, info.Data.Source)
+func trainingData(info *train.Info, c *config.Config, given string) (task, error) {
+	path := cmp.Or(given, info.Data.Source)
 	o := LoadOptions(c)
 	if o.Columns = info.Data.Columns; o.Columns == nil { // also where columns were not prepared yet
 		o.NoPrepare = true
 	}
 	t, err := loaded(data.LoadAny(path, o))
+	if _, gone := os.Stat(path); err != nil && given == "" && errors.Is(gone, fs.ErrNotExist) {
+		return nil, fmt.Errorf("the data that the run was trained on were at %s, where nothing is now: say where they are with --data PATH", path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the run's data: %w", err)
 	}
 	if checksum := t.Info().Checksum; checksum != info.Data.Checksum {
-		return nil, fmt.Errorf("%s is not what the run was trained on: its checksum is %.12s…, the run's is %.12s…; say where the same data are with --data", path, checksum, info.Data.Checksum)
+		return nil, &otherDataError{path, checksum, info.Data.Checksum}
 	}
 	return t, nil
 }

@@ -130,7 +130,9 @@ stands for the ids in a file, one a line. On the graph that the model was
 trained on its refined edges are used; on another one new edges are found and
 scored. A model of whole graphs classifies those of a collection, and the id is the
 number of a graph, from 0. RUN is a folder written by gsrc train: gsrc's own executor
-classifies over chunks of nodes, within --memory, without --data its training graph.
+classifies over chunks of nodes, within --memory, without --data its training graph;
+that alone, and as a whole, where a model takes no other graph so, as one of columns
+that are prepared.
 Where the data have labels, the quality of the predictions
 is printed to standard error.`,
 		RunE: func(c *cobra.Command, args []string) error {
