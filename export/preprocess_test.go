@@ -50,6 +50,18 @@ func preprocessed(t *testing.T, rows int) (dir string, ds *data.Dataset) {
 	return dir, ds
 }
 
+// Columns of any magnitude are prepared as the training has them.
+func TestPreprocessMagnitudes(t *testing.T) {
+	lib, s := orttest.Need(t), &schema.Schema{Version: schema.Version}
+	for i, v := range []float64{1, 1e-12, 1e-30, 1e-40, 3e-44, 1e-45, 1e-46, 1e-50, 1e-100, 1e-300, 3e-310, 1e50, 1e149} {
+		s.Columns = append(s.Columns, schema.Column{Name: strconv.Itoa(i), Kind: schema.Number, Missing: i%2 == 0, Center: 0.3 * v, Scale: v})
+	}
+	o := &BuildOptions{Columns: s, Library: &lib, Log: func(string, ...any) {}}
+	if err := o.addPreprocess(t.Context(), nil, map[string][]byte{}); err != nil {
+		t.Error(err)
+	}
+}
+
 // The file makes of the cells of a table what the training has read.
 func TestPreprocess(t *testing.T) {
 	dir, ds := preprocessed(t, 1000)

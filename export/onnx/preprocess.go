@@ -139,7 +139,13 @@ func (b *builder) column(c *schema.Column, in tensor) (parts []tensor) {
 	if c.Kind == schema.Boolean {
 		feature(x)
 	} else {
-		z := b.binary("Div", b.binary("Sub", x, b.double(c.Center)), b.double(c.Scale))
+		y, center, scale := x, c.Center, c.Scale
+		if float32(center) == 0 && center != 0 { // onnxruntime takes that for 0, and leaves the subtraction out
+			_, exp := math.Frexp(scale)
+			unit := math.Ldexp(1, min(-exp, 1000))
+			y, center, scale = b.binary("Mul", x, b.double(unit)), center*unit, scale*unit
+		}
+		z := b.binary("Div", b.binary("Sub", y, b.double(center)), b.double(scale))
 		feature(b.op("Clip", doubleType, z.dims, []tensor{z, b.double(-schema.Clip), b.double(schema.Clip)}))
 	}
 	if c.Missing {
