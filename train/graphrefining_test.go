@@ -226,7 +226,11 @@ func TestGraphForecastHolds(t *testing.T) {
 		before := heap()
 		tr := started(t, Job{Model: model, Task: Graphs(c)}, cfg, Options{})
 		f, own := forecastOf(t, tr)
-		if err := tr.run(); err != nil {
+		run, err := tr.procedure()
+		if err == nil {
+			err = run()
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		held := heap() - before + own

@@ -134,10 +134,14 @@ func train(ctx context.Context, job Job, cfg *config.Config, opts Options) (*Res
 		return nil, err
 	}
 	defer t.close()
+	run, err := t.procedure()
+	if err != nil {
+		return nil, err
+	}
 	if err := t.open(); err != nil {
 		return nil, err
 	}
-	if err := t.explainMemory(t.run()); err != nil {
+	if err := t.explainMemory(run()); err != nil {
 		if interrupted(ctx, err) {
 			if err := t.checkpoint(); err != nil {
 				return nil, err
@@ -363,41 +367,49 @@ func (t *trainer) close() {
 // elapsed is the time that the run has taken, its earlier parts included.
 func (t *trainer) elapsed() time.Duration { return t.before + time.Since(t.started) }
 
-// run trains the module by the procedure that its functions ask for.
-func (t *trainer) run() error {
+// procedure returns what trains the program: the procedure that its functions ask for, of which
+// none lacks that the configuration asks for.
+func (t *trainer) procedure() (func() error, error) {
 	has := func(names ...string) bool {
 		return !slices.ContainsFunc(names, func(n string) bool { return t.prog.Func(n) == nil })
 	}
 	if has("train", "classify") {
-		return supervised{t}.run()
+		return supervised{t}.run, nil
 	}
 	r, ok := t.steps.(refiner)
 	if ok && unsupervised(t.module) {
-		return algorithm1{t, r}.unsupervised()
+		return algorithm1{t, r}.unsupervised, nil
 	}
 	if ok && has("fit", "refine", "classify") {
-		var need []string
-		if !t.edges.fixed {
-			need = append(need, t.job.Task.refining()...)
-			if t.cfg.Train.PretrainSteps > 0 {
-				need = append(need, "pretrain")
-			}
-			if t.cfg.Train.JointEvery > 0 {
-				need = append(need, "joint")
-			}
-		}
-		for _, n := range need {
-			if !has(n) && !(n == "encode" && has("similar")) { // rows that are searched once do without
-				return fmt.Errorf("train: module @%s has no function @%s, which its configuration asks for", t.module.Name, n)
-			}
-		}
-		return algorithm1{t, r}.run()
+		return algorithm1{t, r}.run, t.checkPhases(has)
 	}
 	var names []string
 	for _, f := range t.module.Funcs {
 		names = append(names, "@"+f.Name)
 	}
-	return fmt.Errorf("train: module @%s cannot be trained: it needs the functions @train and @classify, or @fit, @refine and @classify; it has %s", t.module.Name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("train: module @%s cannot be trained: it needs the functions @train and @classify, or @fit, @refine and @classify; it has %s", t.module.Name, strings.Join(names, ", "))
+}
+
+// checkPhases returns an error if the configuration asks for a phase of [algorithm1] that the
+// program, which has such functions, lacks.
+func (t *trainer) checkPhases(has func(...string) bool) error {
+	if t.edges.fixed {
+		return nil
+	}
+	for _, n := range t.job.Task.refining() {
+		if !has(n) && !(n == "encode" && has("similar")) { // rows that are searched once do without
+			return fmt.Errorf("train: %s learns edges, for which its program needs a function @%s: add one, or take candidates.structure=raw", t.job.Model, n)
+		}
+	}
+	for _, x := range []struct {
+		option, function string
+		value            int
+	}{{"pretrain_steps", "pretrain", t.cfg.Train.PretrainSteps}, {"joint_every", "joint", t.cfg.Train.JointEvery}} {
+		if x.value > 0 && !has(x.function) {
+			return fmt.Errorf("train: train.%s=%d asks for steps that %s has none of (its program has no function @%s): set it to 0", x.option, x.value, t.job.Model, x.function)
+		}
+	}
+	return nil
 }
 
 // observe tells the observer about a step.
