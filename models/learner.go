@@ -79,6 +79,12 @@ func WeighsTogether(m *ir.Module) bool {
 	return f != nil && m.Func("score") == nil && f.Arg("c") != nil && !slices.ContainsFunc(f.Args, func(a *ir.Value) bool { return !slices.Contains(known, a.Name) })
 }
 
+// ClassifiesEmbedding reports whether the classifier of m reads what an encoder makes of the features.
+func ClassifiesEmbedding(m *ir.Module) bool {
+	f := m.Func("classify")
+	return f != nil && f.Arg("embedding") != nil
+}
+
 // symmetric is a graph of candidates whose weights are the same in both directions. What it
 // computes is the mean of both directions, which is what either gives, and has the same gradient
 // for both.

@@ -2,14 +2,17 @@ package run
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/train"
 )
 
 // Baselines says what a run trains beside its model, for its result to be held against: the
-// same classifier without edges and, where the model refines the graph, on the graph as it is.
+// same classifier without edges and, where the model refines the graph and classifies by the
+// features, on the graph as it is.
 type Baselines string
 
 const (
@@ -33,7 +36,7 @@ func (s *Setup) compare(ctx context.Context, b Baselines, r *Run, o train.Option
 		}
 		res, err := train.Train(ctx, train.Job{Model: model, Module: m, Task: s.task}, c, o)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("the run has ended, and its baseline, %s (%s), which --baselines off leaves out, failed: %w", model, what, err)
 		}
 		return res.Baseline(), nil
 	}
@@ -48,7 +51,7 @@ func (s *Setup) compare(ctx context.Context, b Baselines, r *Run, o train.Option
 			}
 		}
 	}
-	if s.reading().learns {
+	if s.reading().learns && !models.ClassifiesEmbedding(s.Module) {
 		c := s.Config.Clone()
 		c.Candidates.Structure, c.Candidates.Keep = "raw", 1
 		var err error

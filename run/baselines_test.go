@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/data/company"
+	"github.com/gsrc-dev/gsrc/train"
 )
 
 // Where edges join nodes at random, a run says that they add nothing; the weights are those
@@ -64,5 +66,46 @@ func TestBaselinesOfRefinedGraphs(t *testing.T) {
 		if got := r.Result.Scale; (got.NoEdges != nil) != want || (got.RawGraph != nil) != want || want && got.RawGraph.Model != "ecl-gsr" {
 			t.Errorf("%q: %+v", baselines, got)
 		}
+	}
+}
+
+// A model that classifies by its embedding has no classifier to train on the graph as it is.
+func TestBaselinesOfEmbeddings(t *testing.T) {
+	o := TrainOptions{Model: "stable", Data: "synthetic", Set: []string{"synthetic.nodes=200", "train.epochs=2", "train.pretrain_steps=2", "model.encoder.hidden=8"}, Baselines: AllBaselines}
+	r, err := Train(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := r.Result.Scale; s.NoEdges == nil || s.RawGraph != nil {
+		t.Errorf("the scale is %+v", s)
+	}
+}
+
+// stopping cancels a run when a phase begins.
+type stopping struct {
+	phase  string
+	cancel func()
+}
+
+func (s stopping) Observe(e train.Event) {
+	if e.Phase == s.phase {
+		s.cancel()
+	}
+}
+
+// What a run has led to is not lost with a baseline.
+func TestBaselineFails(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	o := TrainOptions{Model: "gcn", Data: "synthetic", Set: []string{"synthetic.nodes=200", "train.epochs=3"}, Baselines: AllBaselines, Observer: stopping{"no edges", cancel}}
+	r, err := Train(ctx, o)
+	if r == nil || r.Result.TestAcc == nil || !errors.Is(err, train.ErrInterrupted) || !strings.Contains(err.Error(), "its baseline, mlp (no edges)") {
+		t.Errorf("a run whose baseline is stopped gives %+v, %v", r, err)
+	}
+	ctx, cancel = context.WithCancel(context.Background())
+	o.Observer = stopping{"no edges", cancel}
+	reported := 0
+	_, err = TrainRuns(ctx, o, 2, func(*Run) error { reported++; return nil })
+	if reported != 1 || !errors.Is(err, train.ErrInterrupted) {
+		t.Errorf("of two runs, a baseline of the first of which is stopped, %d are reported, with %v", reported, err)
 	}
 }

@@ -40,7 +40,8 @@ func newRun(dir string, res *train.Result, t task) *Run {
 }
 
 // Train trains a model. The error of a run that ctx stopped is
-// train.ErrInterrupted; its checkpoint is in o.Out, and [Resume] goes on.
+// train.ErrInterrupted; its checkpoint is in o.Out, and [Resume] goes on. With the error of a
+// baseline it returns the run, too, which has ended.
 func Train(ctx context.Context, o TrainOptions) (*Run, error) {
 	s, err := Prepare(o)
 	if err != nil {
@@ -75,10 +76,7 @@ func (s *Setup) train(ctx context.Context, o train.Options, executor Executor, b
 		return nil, err
 	}
 	r := newRun(o.Dir, res, s.task)
-	if err := s.compare(ctx, b, r, o); err != nil {
-		return nil, err
-	}
-	return r, nil
+	return r, s.compare(ctx, b, r, o)
 }
 
 // TrainRuns trains with the seeds 0 to runs-1; on data with several fixed
@@ -107,14 +105,14 @@ func TrainRuns(ctx context.Context, o TrainOptions, runs int, done func(*Run) er
 		if out != "" {
 			o.Out = filepath.Join(out, fmt.Sprintf("run-%d", i))
 		}
-		run, err := s.Train(ctx, o)
-		if err != nil {
-			return results, fmt.Errorf("run %d: %w", i, err)
-		}
-		if done != nil {
+		run, failed := s.Train(ctx, o)
+		if run != nil && done != nil {
 			if err := done(run); err != nil {
 				return results, err
 			}
+		}
+		if failed != nil {
+			return results, fmt.Errorf("run %d: %w", i, failed)
 		}
 		// A run holds a model and its logits; only its figures are kept.
 		run.Result.Trained = nil

@@ -15,6 +15,7 @@ func TestRefusedBeforeTheFolder(t *testing.T) {
 		{"grcn", "train.pretrain_steps=3", "train.pretrain_steps=3 asks for steps that grcn has none of (its program has no function @pretrain): set it to 0"},
 		{"lds", "train.pretrain_steps=1", "train.pretrain_steps=1 asks for steps that lds has none of"},
 		{"stable", "train.joint_every=4", "train.joint_every=4 asks for steps that stable has none of (its program has no function @joint): set it to 0"},
+		{"stable", "candidates.structure=raw", "candidates.structure=raw leaves the encoder out, whose embedding the classifier of stable reads: take refined, or"},
 	} {
 		dir := filepath.Join(t.TempDir(), "run")
 		cfg := configure(t, c.model, "train.pretrain_steps=0", "train.joint_every=0", c.set)

@@ -394,6 +394,9 @@ func (t *trainer) procedure() (func() error, error) {
 // program, which has such functions, lacks.
 func (t *trainer) checkPhases(has func(...string) bool) error {
 	if t.edges.fixed {
+		if models.ClassifiesEmbedding(t.module) {
+			return fmt.Errorf("train: candidates.structure=raw leaves the encoder out, whose embedding the classifier of %s reads: take refined, or a model that classifies by the features, such as gcn", t.job.Model)
+		}
 		return nil
 	}
 	for _, n := range t.job.Task.refining() {

@@ -178,11 +178,13 @@ func (a *app) profiled(c *cobra.Command, f *trainFlags, show *progress, dir stri
 	}
 	run, err := train(profile)
 	show.finish()
+	if run != nil { // also where a baseline failed
+		if err := a.report(run, f); err != nil {
+			return err
+		}
+	}
 	if err != nil {
 		return a.resumable(c, profile.failed(c.Context(), err), dir)
-	}
-	if err := a.report(run, f); err != nil {
-		return err
 	}
 	return profile.write()
 }
