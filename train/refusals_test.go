@@ -16,6 +16,7 @@ func TestRefusedBeforeTheFolder(t *testing.T) {
 		{"lds", "train.pretrain_steps=1", "train.pretrain_steps=1 asks for steps that lds has none of"},
 		{"stable", "train.joint_every=4", "train.joint_every=4 asks for steps that stable has none of (its program has no function @joint): set it to 0"},
 		{"stable", "candidates.structure=raw", "candidates.structure=raw leaves the encoder out, whose embedding the classifier of stable reads: take refined, or"},
+		{"sublime", "train.sampler=edges", "train.sampler=edges does not work for sublime: its contrastive steps learn edges of all nodes; take full"},
 	} {
 		dir := filepath.Join(t.TempDir(), "run")
 		cfg := configure(t, c.model, "train.pretrain_steps=0", "train.joint_every=0", c.set)

@@ -98,9 +98,16 @@ func fanOutsOf(c *config.Config, hops int, of, model string) ([]int, error) {
 	return list, nil
 }
 
-// noSampling is the error of a model that sampled batches cannot train.
-func noSampling(t *trainer, why string) error {
-	return fmt.Errorf("train: train.sampler=neighbors does not work for %s: %s; take full", t.job.Model, why)
+// noSampling is the error of a model that the sampler's batches cannot train.
+func noSampling(t *trainer, sampler, why string) error {
+	return fmt.Errorf("train: train.sampler=%s does not work for %s: %s; take full", sampler, t.job.Model, why)
+}
+
+// takesSeedEdges reports whether contrastive steps may read a sub-graph around seed edges: they have
+// samples, and no candidates, which are the whole graph's.
+func takesSeedEdges(m *ir.Module) bool {
+	f := m.Func("pretrain")
+	return f != nil && f.Arg("anchors") != nil && f.Arg("c") == nil
 }
 
 // drawnBy returns how many neighbours are drawn of a node in the steps of a function, by hop from
@@ -116,7 +123,7 @@ func drawnBy(t *trainer, name string) (fanouts []int, err error) {
 	}
 	hops, err := compiledHops(p.Module.Func(of))
 	if err != nil {
-		return nil, noSampling(t, err.Error())
+		return nil, noSampling(t, neighbors, err.Error())
 	}
 	return fanOutsOf(t.cfg, hops, of, t.job.Model)
 }
@@ -137,7 +144,7 @@ func checkDrawing(t *trainer) error {
 		return nil
 	}
 	if t.opts.Device != nil {
-		return noSampling(t, "what it computes of all nodes and candidates is on the CPU")
+		return noSampling(t, neighbors, "what it computes of all nodes and candidates is on the CPU")
 	}
 	encode := t.prog.Func("encode")
 	own := encode == nil || encode.Arg("p") != nil || encode.Result(models.AlsoEmbedding) != nil
@@ -146,10 +153,10 @@ func checkDrawing(t *trainer) error {
 		own = own || !samples && (f.Name == "fit" || f.Name == "joint") || f.Name == "similar" || slices.ContainsFunc(f.Results, func(r ir.Result) bool { return strings.HasPrefix(r.Name, models.NextPrefix) })
 	}
 	if own && !t.edges.fixed {
-		return noSampling(t, "it learns edges, in steps that read all nodes")
+		return noSampling(t, neighbors, "it learns edges, in steps that read all nodes")
 	}
 	if t.cfg.Model.Encoder.Cut > 0 && !t.edges.fixed {
-		return noSampling(t, "what is drawn of a node's edges weighs together what all do, and model.encoder.cut asks what each counts")
+		return noSampling(t, neighbors, "what is drawn of a node's edges weighs together what all do, and model.encoder.cut asks what each counts")
 	}
 	return nil
 }
@@ -211,10 +218,13 @@ func (n nodeTask) sampledModule(t *trainer) *ir.Module {
 	return t.module // it has no place for weights
 }
 
-// compileSteps puts, for a run on batches, functions of its steps in the place of those on the
+// compileSteps refuses a sampler that the model cannot train by. It puts, for a run on batches, functions of its steps in the place of those on the
 // whole graph: of the model on weighted edges, whose weights make up for what is not drawn, with
 // every value computed for the nodes that reach the seeds ([passes.ByHop]).
 func (n nodeTask) compileSteps(t *trainer) error {
+	if t.cfg.Train.Sampler == "edges" && t.edges != nil && !t.edges.fixed && t.prog.takes("anchors") && !takesSeedEdges(t.prog.Module) {
+		return noSampling(t, "edges", "its contrastive steps learn edges of all nodes")
+	}
 	if t.cfg.Train.Sampler != neighbors {
 		return nil
 	}
@@ -271,7 +281,7 @@ func (n nodeTask) compileStep(t *trainer, name string, from *ir.Module) (err err
 	for _, f := range prog.Module.Funcs {
 		for _, a := range f.Args {
 			if name != "probability" && !a.Attrs.Bool(passes.Hoisted) && !slices.Contains(drawnInputs, a.Name) && !strings.HasPrefix(a.Name, "hop") {
-				return noSampling(t, "it reads "+a.Name)
+				return noSampling(t, neighbors, "it reads "+a.Name)
 			}
 		}
 	}
