@@ -80,7 +80,7 @@ func (g graphTask) extent(cfg *config.Config, _ data.Split) extent {
 	return x
 }
 
-func (g graphTask) advice(*config.Config, *ir.Module) string {
+func (g graphTask) advice(*trainer) string {
 	return "lower train.batch_graphs or model.hidden"
 }
 

@@ -33,12 +33,14 @@ func (t *trainer) checkMemory() error {
 			need = max(need, (need+beside)*10/11+10)
 		}
 		e := &budget.ExceededError{What: "training " + t.module.Name + without, Need: need, Free: total, Total: total}
-		advice := t.job.Task.advice(t.cfg, t.prog.Module)
+		advice := ""
 		switch {
 		case strings.Contains(what, "DeepWalk"):
 			advice = "lower deepwalk.width or deepwalk.walks"
 		case strings.Contains(what, "candidate"):
 			advice = "lower candidates.k"
+		default:
+			advice = t.job.Task.advice(t)
 		}
 		return fmt.Errorf("%w, most of it for %s; %s, or raise the limit with --memory", e, what, advice)
 	}
@@ -259,7 +261,7 @@ func (t *trainer) explainMemory(err error) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	advice := t.job.Task.advice(t.cfg, t.prog.Module)
+	advice := t.job.Task.advice(t)
 	need := ""
 	f, failed := t.job.Task.Forecast(t.device, t.prog.Module, t.cfg, t.split, 0)
 	if failed == nil {

@@ -3,6 +3,7 @@ package train
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
@@ -102,20 +103,63 @@ func (n nodeTask) extent(cfg *config.Config, split data.Split) extent {
 	return x
 }
 
-func (n nodeTask) advice(cfg *config.Config, prog *ir.Module) string {
-	switch c := cfg.Train; {
-	case refines(prog) && c.Sampler == neighbors:
-		return "lower train.batch_nodes, train.anchors, train.fanouts or candidates.k, or leave joint steps out by train.joint_every=0"
-	case prog.Func("pretrain") == nil && c.Sampler == neighbors:
-		return "lower train.batch_nodes, train.fanouts or model.hidden"
-	case prog.Func("pretrain") == nil:
-		return "take train.sampler=neighbors, which trains on batches, or lower model.hidden"
-	case c.Sampler == "full" && c.Anchors == 0:
-		return "set train.anchors to some hundreds, or lower model.encoder.hidden"
-	case c.Sampler == "full":
-		return "lower train.anchors or model.encoder.hidden, or take train.sampler=edges"
+// advice names what the program reads, and the samplers that its steps can take.
+func (n nodeTask) advice(t *trainer) string {
+	m, c := t.prog.Module, t.cfg
+	learned := t.edges != nil && !t.edges.fixed
+	anchors := learned && t.prog.takes("anchors")
+	wide := func(group string, width int) bool {
+		return slices.ContainsFunc(m.Params, func(p *ir.Value) bool {
+			return p.Attrs.Str("group") == group && slices.Contains(p.Type.Dims, ir.D(width))
+		})
 	}
-	return "lower train.batch_edges, train.fanout or model.encoder.hidden"
+	full := c.Train.Sampler == "full"
+	draws := full && checkDrawing(t) == nil && !slices.ContainsFunc(drawing(m, c), func(name string) bool {
+		if name == "joint" { // draws as @fit does
+			return false
+		}
+		_, err := drawnBy(t, name)
+		return err != nil
+	})
+	joint := t.module.Func("joint")
+	var lower, ways []string
+	for _, x := range []struct {
+		option string
+		helps  bool
+	}{
+		{"train.batch_nodes", c.Train.Sampler == neighbors}, {"train.fanouts", c.Train.Sampler == neighbors},
+		{"train.batch_edges", anchors && c.Train.Sampler == "edges"}, {"train.fanout", anchors && c.Train.Sampler == "edges"},
+		{"train.anchors", anchors && c.Train.Sampler != "edges" && c.Train.Anchors > 0},
+		{"candidates.k", learned && c.Candidates.K > 0},
+		{"model.lds.steps", learned && joint != nil && slices.ContainsFunc(joint.Body, func(op *ir.Op) bool { return op.Name() == "unroll" })},
+		{"model.encoder.hidden", learned && wide("encoder", c.Model.Encoder.Hidden)},
+		{"model.hidden", wide("classifier", c.Model.Hidden)},
+	} {
+		if x.helps {
+			lower = append(lower, x.option)
+		}
+	}
+	if last := len(lower) - 1; last > 0 {
+		lower = []string{strings.Join(lower[:last], ", ") + " or " + lower[last]}
+	}
+	for _, option := range lower {
+		ways = append(ways, "lower "+option)
+	}
+	for _, x := range []struct {
+		way   string
+		helps bool
+	}{
+		{"set train.anchors to some hundreds", anchors && full && c.Train.Anchors == 0},
+		{"take train.sampler=edges", learned && full && takesSeedEdges(m)},
+		{"take train.sampler=neighbors, which trains on batches", draws},
+		{"leave joint steps out by train.joint_every=0", learned && c.Train.Sampler == neighbors && c.Train.JointEvery > 0},
+		{"take less data", len(ways) == 0},
+	} {
+		if x.helps {
+			ways = append(ways, x.way)
+		}
+	}
+	return strings.Join(ways, ", or ")
 }
 
 func (n nodeTask) compare(res *Result, refined *graph.Refined) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -26,6 +28,59 @@ func TestRefusedBeforeTheFolder(t *testing.T) {
 		}
 		if _, err := os.Stat(dir); !os.IsNotExist(err) {
 			t.Errorf("%s with %s: the folder is there (%v)", c.model, c.set, err)
+		}
+	}
+}
+
+// What a refusal for memory advises is taken, and makes a run take less.
+func TestAdviceOnMemory(t *testing.T) {
+	ds := synthetic(t, 1)
+	for model, want := range map[string]string{
+		"gcn":     "lower model.hidden, or take train.sampler=neighbors, which trains on batches",
+		"gen":     "lower candidates.k or model.hidden",
+		"grcn":    "lower candidates.k or model.hidden",
+		"idgl":    "lower candidates.k or model.hidden",
+		"prognn":  "lower candidates.k or model.hidden",
+		"lds":     "lower candidates.k, model.lds.steps or model.hidden",
+		"stable":  "lower candidates.k, model.encoder.hidden or model.hidden",
+		"sublime": "lower train.anchors, candidates.k, model.encoder.hidden or model.hidden",
+		"ecl-gsr": "lower train.anchors, candidates.k, model.encoder.hidden or model.hidden, or take train.sampler=edges, or take train.sampler=neighbors, which trains on batches",
+	} {
+		sets := []string{"candidates.k=12", "train.anchors=120"}
+		if slices.Contains([]string{"gen", "grcn", "idgl", "prognn", "lds"}, model) {
+			sets = append(sets, "train.pretrain_steps=0")
+		}
+		total := func(more ...string) (*trainer, int) {
+			tr := started(t, Job{Model: model, Task: Nodes(ds)}, configure(t, model, append(sets, more...)...), Options{})
+			defer tr.close()
+			f, _ := forecastOf(t, tr)
+			sum := 0
+			for _, x := range f.Functions {
+				sum += x.Bytes()
+			}
+			for _, x := range f.Parts {
+				sum += x.Bytes
+			}
+			return tr, sum
+		}
+		tr, all := total()
+		got := tr.job.Task.advice(tr)
+		if got != want {
+			t.Errorf("%s: %q, want %q", model, got, want)
+		}
+		lower, _, _ := strings.Cut(strings.TrimPrefix(got, "lower "), ", or ")
+		for _, option := range strings.Split(strings.ReplaceAll(lower, " or ", ", "), ", ") {
+			n, err := strconv.Atoi(tr.cfg.Value(option))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, less := total(option + "=" + strconv.Itoa(n/2)); less >= all {
+				t.Errorf("%s takes %d bytes, and %d with half of %s", model, all, less, option)
+			}
+		}
+		for _, way := range strings.Split(got, ", or ")[1:] {
+			option := strings.TrimSuffix(strings.TrimPrefix(way, "take "), ", which trains on batches")
+			total(option)
 		}
 	}
 }

@@ -48,8 +48,8 @@ type Task interface {
 	check(m *ir.Module) error
 	// extent bounds the sizes of the values that a program computes.
 	extent(cfg *config.Config, split data.Split) extent
-	// advice says which options make a run take less memory.
-	advice(cfg *config.Config, prog *ir.Module) string
+	// advice says which options make a run, which is compiled, take less memory.
+	advice(t *trainer) string
 	// compare fills in what a result says of the graph before training and, if the run
 	// refines it, after.
 	compare(res *Result, refined *graph.Refined)
