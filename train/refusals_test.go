@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/gsrc-dev/gsrc/data"
 )
 
 // What cannot be trained is refused with the option that asks for it, before there is a folder.
@@ -81,6 +83,29 @@ func TestAdviceOnMemory(t *testing.T) {
 		for _, way := range strings.Split(got, ", or ")[1:] {
 			option := strings.TrimSuffix(strings.TrimPrefix(way, "take "), ", which trains on batches")
 			total(option)
+		}
+	}
+}
+
+// A program of other sizes than the data's is refused by what it was written for.
+func TestProgramOfOtherSizes(t *testing.T) {
+	ds := synthetic(t, 1)
+	cfg := configure(t, "gcn")
+	for want, other := range map[string]*data.Dataset{
+		"whole.gsr is written for 30 features (@train has %x: f32[N,30]), and the data have 40": synthetic(t, 1, "synthetic.features=30"),
+		"whole.gsr is written for 2 classes":                                                    synthetic(t, 1, "synthetic.classes=2"),
+	} {
+		m, err := Nodes(other).Module("gcn", cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := filepath.Join(t.TempDir(), "run")
+		_, err = Train(context.Background(), Job{Model: "whole.gsr", Module: m, Task: Nodes(ds)}, cfg, Options{Dir: dir})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+		if _, err := os.Stat(dir); !os.IsNotExist(err) {
+			t.Errorf("the folder is there (%v)", err)
 		}
 	}
 }

@@ -280,7 +280,31 @@ func buildProgram(t *trainer) (err error) {
 	}
 	t.job.Model = cmp.Or(t.job.Model, m.Name)
 	t.module = m
-	return t.job.Task.check(m)
+	return errors.Join(t.job.Task.check(m), checkSizes(m, t.job.Model, &t.info))
+}
+
+// checkSizes returns an error if a program was written for other numbers of features or classes than
+// the data's.
+func checkSizes(m *ir.Module, model string, d *TaskInfo) error {
+	check := func(f *ir.Func, v *ir.Value, what string, want int) error {
+		if v == nil || v.Type.Rank() != 2 {
+			return nil
+		}
+		if n, fixed := v.Type.Dims[1].Size(); fixed && n != want {
+			return fmt.Errorf("train: %s is written for %d %s (@%s has %%%s: %s), and the data have %d; where a program has the names features and classes in place of numbers it fits any data", model, n, what, f.Name, v.Name, v.Type, want)
+		}
+		return nil
+	}
+	for _, name := range []string{"train", "pretrain", "fit", "classify"} {
+		f := m.Func(name)
+		if f == nil {
+			continue
+		}
+		if err := errors.Join(check(f, f.Arg("x"), "features", d.Features.Cols), check(f, f.Result("logits"), "classes", d.Classes)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // refines reports whether a program learns or samples a graph of candidates.
