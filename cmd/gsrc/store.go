@@ -129,10 +129,13 @@ marked in the array planted. Edges that are drawn twice are dropped.`,
 			}
 			if out != "" {
 				p.Nodes, p.Edges, p.Wrong, p.Seed = int64(o.Nodes), int64(o.Edges), o.Wrong, o.Seed
-				if p.Train == 0 {
+				if p.Val = p.Train; p.Train == 0 {
 					p.Train = max(p.Nodes/100, min(p.Nodes/2, 20*int64(p.Classes)))
+					p.Val = min(p.Train, (p.Nodes-p.Train)/2)
 				}
-				p.Val = min(p.Train, (p.Nodes-p.Train)/2)
+				if p.Train > p.Nodes/2 {
+					return usage("--train %d: as many validation nodes do not fit into --nodes %d beside them; give %d at most", p.Train, p.Nodes, p.Nodes/2)
+				}
 				if err := p.Check(); err != nil {
 					return asUsage(err)
 				}
@@ -172,7 +175,7 @@ marked in the array planted. Edges that are drawn twice are dropped.`,
 	flags.IntVar(&p.Features, "width", 128, "of a store: features of a node")
 	flags.Float64Var(&p.Signal, "signal", 0.2, "of a store: distance of the features' means from 0, in standard deviations of their noise")
 	parsedFlag(flags, &p.Half, "features", store.Float32, halfFlag, "of a store: type of the features, float32 or float16")
-	flags.Int64Var(&p.Train, "train", 0, "of a store: training nodes, and as many for validation; 0 is a hundredth of all")
+	flags.Int64Var(&p.Train, "train", 0, "of a store: training nodes, and as many for validation; 0 is a hundredth of all, or 20 for each class if that is more and fits")
 	flags.BoolVar(&opts.Force, "force", false, "of a store: replace one")
 	return c
 }
