@@ -59,6 +59,9 @@ type state struct {
 
 const stateFile = "build.json"
 
+// partial ends the name of the folder of a store that is not whole.
+const partial = ".partial"
+
 // New begins or goes on with the building of a store in a new folder.
 func New(dir string, o Options) (*Builder, error) {
 	if !littleEndian {
@@ -74,7 +77,7 @@ func New(dir string, o Options) (*Builder, error) {
 	if err := replaceable(dir, o.Force); err != nil {
 		return nil, err
 	}
-	b := &Builder{dir: dir, temp: dir + ".partial", opts: o}
+	b := &Builder{dir: dir, temp: dir + partial, opts: o}
 	if err := os.MkdirAll(b.temp, 0o755); err != nil {
 		return nil, err
 	}

@@ -3,7 +3,11 @@ package store
 import (
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 
+	"github.com/gsrc-dev/gsrc/internal/budget"
+	"github.com/gsrc-dev/gsrc/internal/scratch"
 	"github.com/gsrc-dev/gsrc/rng"
 )
 
@@ -57,6 +61,20 @@ func (o *Planted) Check() error {
 	return nil
 }
 
+// bytes returns about what a store and the files that its edges are sorted in take.
+func (o *Planted) bytes() int64 {
+	width := sizes[Float32]
+	if o.Half {
+		width = sizes[Float16]
+	}
+	node := int64(o.Features)*width + sizes[Int64] + sizes[Int32] // and indptr and labels
+	if o.Train > 0 {
+		node += sizes[Int32]
+	}
+	edge := 4*sizes[Int32] + sizes[Uint8] + 12 + 8 // both nodes, entries in both directions, planted; records of both sorters
+	return o.Nodes*node + int64(float64(o.Edges)*(1+o.Wrong))*edge
+}
+
 // groups cut the places 0..n-1 into equal parts.
 type groups struct{ n, count int64 }
 
@@ -69,6 +87,11 @@ func (g groups) bounds(i int64) (lo, hi int64) { return i * g.n / g.count, (i + 
 func Generate(dir string, o Planted, opts Options) error {
 	if err := o.Check(); err != nil {
 		return err
+	}
+	if _, err := os.Stat(filepath.Clean(dir) + partial); err != nil { // or else some of it is there already
+		if need, free := o.bytes(), scratch.Free(dir); need > free {
+			return fmt.Errorf("%s: writing the store takes %s of the disk, sorting its edges included, and %s are free; take fewer nodes, edges or features, or another disk", dir, budget.Format(need), budget.Format(free))
+		}
 	}
 	opts.Key = fmt.Sprintf("planted %+v", o)
 	b, err := New(dir, opts)
