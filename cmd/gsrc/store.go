@@ -61,6 +61,7 @@ func (a *app) dataConvertCommand() *cobra.Command {
 	splitFlag(flags, &o.Load.Split, splitHelp)
 	tables.register(flags)
 	tables.registerPrepare(flags)
+	flags.BoolVar(&tables.noWeights, "ignore-weights", false, "of tables: give every edge weight 1")
 	flags.Uint64Var(&o.Load.Seed, "seed", 0, "seed of the synthetic graph")
 	flags.BoolVar(&o.Force, "force", false, "replace a graph store")
 	return c
