@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -107,5 +108,15 @@ func TestProgramOfOtherSizes(t *testing.T) {
 		if _, err := os.Stat(dir); !os.IsNotExist(err) {
 			t.Errorf("the folder is there (%v)", err)
 		}
+	}
+}
+
+// An interruption before the first phase names none.
+func TestInterruptedBeforeTheFirstStep(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := Train(ctx, Job{Model: "prognn", Task: Nodes(synthetic(t, 1))}, configure(t, "prognn", "train.pretrain_steps=0"), Options{})
+	if !errors.Is(err, ErrInterrupted) || err.Error() != "interrupted before the first step" {
+		t.Errorf("%v", err)
 	}
 }

@@ -146,6 +146,9 @@ func train(ctx context.Context, job Job, cfg *config.Config, opts Options) (*Res
 			if err := t.checkpoint(); err != nil {
 				return nil, err
 			}
+			if t.state.Phase == "" {
+				return nil, fmt.Errorf("%w before the first step", ErrInterrupted)
+			}
 			return nil, fmt.Errorf("%w in phase %s after step %d", ErrInterrupted, t.state.Phase, t.state.Step())
 		}
 		return nil, err
