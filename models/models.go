@@ -347,7 +347,7 @@ type RangeError struct {
 	Want   string // what it must be, such as "greater than 0"
 }
 
-func (e *RangeError) Error() string { return fmt.Sprintf("%s must be %s", e.Option, e.Want) }
+func (e *RangeError) Error() string { return fmt.Sprintf("model.%s must be %s", e.Option, e.Want) }
 
 // ranges are those that the tag range names beside attributes of operations: sizes of
 // dimensions, what is repeated in a program, and terms of a loss and rates that are multiplied.

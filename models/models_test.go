@@ -160,7 +160,7 @@ func TestValidate(t *testing.T) {
 	} {
 		o := Default()
 		change(&o)
-		if err := o.Validate(); err == nil || !strings.HasPrefix(err.Error(), name+" ") {
+		if err := o.Validate(); err == nil || !strings.HasPrefix(err.Error(), "model."+name+" ") {
 			t.Errorf("%s out of range: got %v", name, err)
 		}
 	}

@@ -120,3 +120,15 @@ func TestInterruptedBeforeTheFirstStep(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// Refusals name options as --set takes them.
+func TestRefusedOptions(t *testing.T) {
+	for set, want := range map[string]string{
+		"model.edges.judge=evidence": "model.edges.judge must be embedding for idgl",
+		"model.classifier=gat":       "model.classifier must be gcn for idgl",
+	} {
+		if _, err := Nodes(synthetic(t, 1)).Module("idgl", configure(t, "idgl", set)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", set, err, want)
+		}
+	}
+}
