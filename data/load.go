@@ -149,13 +149,22 @@ func (l *loader) recognise(path string) (reader, error) {
 	return reader{}, badFile(path, "not a data set: a single file must be an .npz, a .zip or, in GIN's format, a .txt").hint("for CSV files or Planetoid's ind.* files give the folder they are in")
 }
 
-// located returns where a data set is on this machine that is given by its path or its name.
+// located returns where a data set is on this machine that is given by its path, also from a
+// folder of data sets, or by its name.
 func located(name string) (string, error) {
 	if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
 		return name, nil
 	}
 	missing := badFile(name, "no such file or folder")
 	if strings.ContainsAny(name, `/\`) {
+		if filepath.IsLocal(name) {
+			for _, root := range catalog.Folders() {
+				path := filepath.Join(root, name)
+				if _, err := os.Stat(path); err == nil {
+					return path, nil
+				}
+			}
+		}
 		return "", missing.hint("give a folder, a file, the name of a data set or the word %s", Synthetic)
 	}
 	set, ok := catalog.Find(name)

@@ -87,15 +87,22 @@ func Root() (string, error) {
 	return filepath.Join(cache, "gsrc", "data"), nil
 }
 
+// Folders returns where data sets are looked for: in GSRC_DATA, then in gsrc/data in the user's
+// cache folder.
+func Folders() (list []string) {
+	if root := os.Getenv(EnvVar); root != "" {
+		list = append(list, root)
+	}
+	if cache, err := os.UserCacheDir(); err == nil {
+		list = append(list, filepath.Join(cache, "gsrc", "data"))
+	}
+	return list
+}
+
 // Locate returns where the data set is on this machine, "" if it is not there as
 // a whole, and the folders that were looked through.
 func (s Set) Locate() (path string, looked []string) {
-	if root := os.Getenv(EnvVar); root != "" {
-		looked = append(looked, root)
-	}
-	if cache, err := os.UserCacheDir(); err == nil {
-		looked = append(looked, filepath.Join(cache, "gsrc", "data"))
-	}
+	looked = Folders()
 	for _, root := range looked {
 		if s.in(root) {
 			return filepath.Join(root, filepath.FromSlash(s.Path)), looked
