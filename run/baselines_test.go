@@ -81,6 +81,14 @@ func TestBaselinesOfEmbeddings(t *testing.T) {
 	}
 }
 
+// The network without edges has no layers to draw neighbours for.
+func TestBaselinesOfSampledBatches(t *testing.T) {
+	o := TrainOptions{Model: "sage", Data: "synthetic", Set: []string{"synthetic.nodes=200", "train.epochs=2", "train.sampler=neighbors", "train.fanouts=3,2", "train.batch_nodes=20"}, Baselines: AllBaselines}
+	if r, err := Train(context.Background(), o); err != nil || r.Result.Scale.NoEdges == nil {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 // stopping cancels a run when a phase begins.
 type stopping struct {
 	phase  string
