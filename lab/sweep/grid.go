@@ -227,6 +227,7 @@ func (g *Grid) seeds(r *optionReader, key string, v any) error {
 type optionReader struct {
 	scratch *config.Config // that values are checked on
 	what    string         // list or range: what an option has, for messages
+	bounded bool           // values must be within the option's bounds, too
 	seen    map[string]bool
 }
 
@@ -283,10 +284,15 @@ func (r *optionReader) known(flat map[string]any) (keys []string, err error) {
 
 // value checks a value and returns its text, as TOML.
 func (r *optionReader) value(key string, v any) (string, error) {
-	if err := r.scratch.SetValue(key, v, ""); err != nil {
+	c := r.scratch.Clone()
+	if err := c.SetValue(key, v, ""); err != nil {
 		return "", err
 	}
-	return r.scratch.Value(key), nil
+	// One that is said of another option is of how the two go together, and that one may change, too.
+	if err := c.Validate(); r.bounded && err != nil && strings.HasPrefix(err.Error(), key+" ") {
+		return "", err
+	}
+	return c.Value(key), nil
 }
 
 // values reads a list of values of an option.

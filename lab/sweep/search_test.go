@@ -199,11 +199,23 @@ func TestSpaceErrors(t *testing.T) {
 		{`"train.lr" = { log = [0.1, 1], when = { "candidates.k" = [] } }`, "empty"},
 		{"\"train.lr\" = [0.1]\n[train]\nlr = [0.2]", "two ranges"},
 		{`"train.lr" = `, "line 1"},
+		{`"model.dropout" = { uniform = [0, 1.0], step = 0.1 }`, "model.dropout must be within [0, 1), got 1.0"},
+		{`"model.hidden" = { integer = [-4, 4] }`, "model.hidden must be "},
+		{`"candidates.k" = { integer = [1, 3_000_000_000] }`, "must be an integer, got 3000000000"},
+		{`"model.norm" = ["none", "L2"]`, `l1, l2 or none, got "L2"`},
+		{`"train.select" = ["loss", "f1"]`, "train.select must be one of"},
+		{`"train.lr" = { log = [0.1, 1], when = { "model.norm" = ["L2"] } }`, `train.lr: when: model.norm must be l1, l2 or none, got "L2"`},
 	} {
 		if s, err := ParseSpace(c.text); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %+v, error %v, want %q", c.text, s, err, c.want)
 		}
 	}
+}
+
+// What an option may be beside others is no fault of its range.
+func TestSpaceOfOptionsThatDependOnOneAnother(t *testing.T) {
+	mustSpace(t, `"synthetic.nodes" = [2, 3]
+"synthetic.classes" = [2, 3]`)
 }
 
 func tinySearch(t *testing.T, runner *Runner) *Search {

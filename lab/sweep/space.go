@@ -31,7 +31,7 @@ var spaces embed.FS
 //
 // A range with when counts only in settings whose other options have one of the
 // values listed; elsewhere the option keeps its default. Without step, uniform has
-// one of a twentieth of the range.
+// one of a twentieth of the range. All values are ones that the options can have.
 type Space struct{ ranges []valueRange }
 
 // valueRange is what one option may be. Values are made of a number u in [0, 1),
@@ -90,6 +90,7 @@ func ParseSpace(text string) (*Space, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.bounded = true
 	flat, err := p.flatten(tree)
 	if err != nil {
 		return nil, err
@@ -175,6 +176,15 @@ func (p *optionReader) valueRange(key string, v any) (valueRange, error) {
 	}
 	if r.step == 0 {
 		r.step = (r.hi - r.lo) / 20
+	}
+	for _, x := range []float64{r.lo, r.hi} {
+		var end any = x
+		if r.whole {
+			end = int64(x)
+		}
+		if _, err := p.value(key, end); r.kind != "choice" && err != nil {
+			return r, err
+		}
 	}
 	return r, nil
 }
