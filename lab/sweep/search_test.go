@@ -205,11 +205,26 @@ func TestSpaceErrors(t *testing.T) {
 		{`"model.norm" = ["none", "L2"]`, `l1, l2 or none, got "L2"`},
 		{`"train.select" = ["loss", "f1"]`, "train.select must be one of"},
 		{`"train.lr" = { log = [0.1, 1], when = { "model.norm" = ["L2"] } }`, `train.lr: when: model.norm must be l1, l2 or none, got "L2"`},
+		{"\"model.norm\" = [\"l1\"]\n\"train.lr\" = { log = [0.1, 1], when = { \"model.norm\" = [\"l1\", \"l2\"] } }", `train.lr: when: the range of model.norm does not give it the value "l2"`},
+		{"\"candidates.k\" = { integer = [1, 5] }\n\"train.lr\" = { log = [0.1, 1], when = { \"candidates.k\" = [6] } }", "the range of candidates.k does not give it the value 6"},
+		{"\"model.dropout\" = { uniform = [0, 0.4], step = 0.2 }\n\"train.lr\" = { log = [0.1, 1], when = { \"model.dropout\" = [0.3] } }", "does not give it the value 0.3"},
+		{`"train.lr" = { log = [0.1, 1], when = { "train.lr" = [0.1] } }`, "train.lr: when: its range depends on itself: train.lr on train.lr"},
+		{"\"model.hidden\" = { choice = [4, 8], when = { \"model.layers\" = [2] } }\n\"model.layers\" = { choice = [1, 2], when = { \"model.hidden\" = [4] } }", "model.hidden on model.layers on model.hidden"},
 	} {
 		if s, err := ParseSpace(c.text); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %+v, error %v, want %q", c.text, s, err, c.want)
 		}
 	}
+}
+
+func TestSpaceConditions(t *testing.T) {
+	mustSpace(t, `
+"model.norm" = { choice = ["l1", "l2"], when = { "model.hidden" = [1, 64], "model.dropout" = [0.0, 0.4] } }
+"model.hidden" = { integer = [1, 64] }
+"model.dropout" = { uniform = [0.0, 0.8], step = 0.1 }
+"candidates.k" = { choice = [1, 2], when = { "train.lr" = [0.001, 0.05, 0.1], "model.classifier" = ["acm"] } }
+"train.lr" = { log = [0.001, 0.1], when = { "model.norm" = ["l2"] } }
+`)
 }
 
 // What an option may be beside others is no fault of its range.

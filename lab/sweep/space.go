@@ -107,10 +107,53 @@ func ParseSpace(text string) (*Space, error) {
 		}
 		s.ranges = append(s.ranges, r)
 	}
+	for _, r := range s.ranges {
+		if err := s.checkConditions(r.key, nil); err != nil {
+			return nil, err
+		}
+	}
 	if len(s.ranges) == 0 {
 		return nil, errors.New(`there is no option in it; write lines such as "train.lr" = { log = [0.001, 0.1] }`)
 	}
 	return s, nil
+}
+
+// of returns the range of an option; nil if there is none.
+func (s *Space) of(key string) *valueRange {
+	if i := slices.IndexFunc(s.ranges, func(r valueRange) bool { return r.key == key }); i >= 0 {
+		return &s.ranges[i]
+	}
+	return nil
+}
+
+// checkConditions follows the conditions of an option's range, from those that lead to it,
+// which it must not lead back to, and holds their values against what the space gives.
+func (s *Space) checkConditions(key string, from []string) error {
+	from = append(from, key)
+	if i := slices.Index(from, key); i < len(from)-1 {
+		return fmt.Errorf("%s: when: its range depends on itself: %s", key, strings.Join(from[i:], " on "))
+	}
+	r := s.of(key)
+	if r == nil {
+		return nil
+	}
+	for _, c := range r.when {
+		if err := s.checkConditions(c.key, from); err != nil {
+			return err
+		}
+		for _, v := range c.values {
+			if o := s.of(c.key); o != nil && !o.gives(v) {
+				return fmt.Errorf("%s: when: the range of %s does not give it the value %s", key, c.key, v)
+			}
+		}
+	}
+	return nil
+}
+
+// gives reports whether a value is one of the range.
+func (r *valueRange) gives(value string) bool {
+	u, ok := r.unit(value)
+	return ok && r.value(u) == value
 }
 
 // Without returns the space without some options.
