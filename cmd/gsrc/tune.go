@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,7 +61,7 @@ stopped, if --store keeps its runs.`,
 	flags.StringVar(&f.opts.Config, "config", "", "TOML file of options for all trials")
 	flags.StringArrayVar(&f.opts.Set, "set", nil, "set one option of all trials, key=value; may be repeated")
 	flags.StringVar(&f.store, "store", "", "folder of records; runs that it has are not repeated")
-	flags.StringVar(&f.out, "out", "", "file to write the options to; without it they go to standard output")
+	flags.StringVar(&f.out, "out", "", "file to write the options to; without it, or with -, they go to standard output")
 	flags.DurationVar(&f.limit, "time", 0, "stop after this long, such as 30m, with the best so far")
 	workersFlag(flags, &f.workers)
 	flags.BoolVar(&f.asJSON, "json", false, "print one line of JSON, and nothing else, to standard output")
@@ -72,6 +73,8 @@ func (f *tuneFlags) check(c *cobra.Command, args []string) error {
 	switch {
 	case changed("seeds") && changed("rungs"):
 		return usage("--rungs says how many seeds there are; leave --seeds out")
+	case f.asJSON && f.out == "-":
+		return usage("--json and --out - both take standard output; leave one of them out")
 	case f.limit < 0:
 		return usage("--time %s: give a duration greater than 0", f.limit)
 	}
@@ -79,6 +82,9 @@ func (f *tuneFlags) check(c *cobra.Command, args []string) error {
 		if n < 1 || i > 0 && n <= f.rungs[i-1] {
 			return usage("--rungs: give numbers from 1, each greater than the one before")
 		}
+	}
+	if f.out == "-" {
+		f.out = ""
 	}
 	return oneModel(c, args, &f.opts)
 }
@@ -137,6 +143,11 @@ func (a *app) tune(c *cobra.Command, f *tuneFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	if f.out != "" {
+		if err := atomicfile.Check(f.out); err != nil {
+			return err
+		}
+	}
 	ctx := c.Context()
 	if f.limit > 0 {
 		var stop context.CancelFunc
@@ -184,11 +195,13 @@ type tuned struct {
 	TestAccStd  *float64          `json:"test_acc_std"`
 }
 
+// reportTuning writes what was found, to standard output where the file cannot be written.
 func (a *app) reportTuning(found *sweep.Study, f *tuneFlags) error {
 	command := f.command(found.Dataset)
-	if f.out != "" {
-		if err := atomicfile.Write(f.out, func(w io.Writer) error { return found.WriteTOML(w, command) }); err != nil {
-			return err
+	out, failed := f.out, error(nil)
+	if out != "" {
+		if failed = atomicfile.Write(out, func(w io.Writer) error { return found.WriteTOML(w, command) }); failed != nil {
+			out = ""
 		}
 	}
 	val, valStd := found.Val()
@@ -202,10 +215,10 @@ func (a *app) reportTuning(found *sweep.Study, f *tuneFlags) error {
 		if !math.IsNaN(test) {
 			t.TestAccMean, t.TestAccStd = &test, &testStd
 		}
-		return a.json(t, "")
+		return cmp.Or(a.json(t, ""), failed)
 	}
 	to := a.stdout
-	if f.out == "" { // standard output has the file
+	if out == "" { // standard output has the file
 		to = a.stderr
 		if err := found.WriteTOML(a.stdout, command); err != nil {
 			return err
@@ -219,8 +232,8 @@ func (a *app) reportTuning(found *sweep.Study, f *tuneFlags) error {
 	if !math.IsNaN(test) {
 		fmt.Fprintf(to, "  test %.2f ± %.2f %%, which took no part in the choice\n", test, testStd)
 	}
-	if f.out != "" {
-		fmt.Fprintf(to, "  the options are in %s; train with: gsrc train %s --data %s --config %s\n", f.out, f.opts.Model, f.opts.Data, f.out)
+	if out != "" {
+		fmt.Fprintf(to, "  the options are in %s; train with: gsrc train %s --data %s --config %s\n", out, f.opts.Model, f.opts.Data, out)
 	}
-	return nil
+	return failed
 }

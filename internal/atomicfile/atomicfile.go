@@ -23,11 +23,9 @@ var Wrap func(io.Writer) io.Writer
 // or from the file system, the old file is unchanged and no temporary file
 // stays. Write buffers, so write may write in small pieces.
 func Write(path string, write func(io.Writer) error) (err error) {
-	dir, name := filepath.Split(path)
-	dir = cmp.Or(dir, ".")
-	f, err := os.CreateTemp(dir, "."+name+".*.tmp")
+	f, dir, err := create(path)
 	if err != nil {
-		return fmt.Errorf("cannot write %s: %w", path, err)
+		return err
 	}
 	defer func() {
 		if err != nil {
@@ -59,6 +57,29 @@ func Write(path string, write func(io.Writer) error) (err error) {
 	}
 	_ = SyncDir(dir) // that it cannot be opened everywhere is no fault of the file
 	return nil
+}
+
+// create makes the temporary file of one at path, in the folder that it returns.
+func create(path string) (f *os.File, dir string, err error) {
+	dir, name := filepath.Split(path)
+	dir = cmp.Or(dir, ".")
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, dir, fmt.Errorf("cannot write %s: it is a folder", path)
+	}
+	if f, err = os.CreateTemp(dir, "."+name+".*.tmp"); err != nil {
+		err = fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	return f, dir, err
+}
+
+// Check returns the error with which [Write] would not begin, before there is anything
+// to write. It leaves the file as it is.
+func Check(path string) error {
+	f, _, err := create(path)
+	if err != nil {
+		return err
+	}
+	return discard(f)
 }
 
 // discard closes and deletes a temporary file, which may be closed already.

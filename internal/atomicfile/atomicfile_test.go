@@ -64,3 +64,19 @@ func TestFullDisk(t *testing.T) {
 		t.Error("writing to a folder that does not exist succeeded")
 	}
 }
+
+func TestCheck(t *testing.T) {
+	dir := t.TempDir()
+	for path, want := range map[string]string{
+		filepath.Join(dir, "file"):           "",
+		filepath.Join(dir, "absent", "file"): "cannot write " + filepath.Join(dir, "absent", "file"),
+		dir:                                  "is a folder",
+	} {
+		if err := Check(path); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", path, err, want)
+		}
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 0 {
+		t.Errorf("a check has left %v", entries)
+	}
+}
