@@ -252,6 +252,16 @@ func checkFiles(t *testing.T, dir string, paths []string) {
 	}
 }
 
+// Runs that other shards have are counted once, however many places of the table have them.
+func TestRunsOfOtherShardsAreCountedOnce(t *testing.T) {
+	runs := Find("fig7").plan(Short, t.TempDir(), 2, func(data string) bool { return data == "cora" })
+	most := len(distinct(runs, func(p planned) string { return p.job.String() })) // fewer where options are the defaults
+	out := reproduce(t, Options{Targets: []string{"fig7"}, Only: []string{"cora"}, Seeds: 2, Out: t.TempDir(), Shard: sweep.Shard{Count: 1 << 30}})["fig7"]
+	if out.Missing == 0 || out.Missing > most || most == len(runs) {
+		t.Errorf("%d runs are of other shards, of %d different ones; the table has %d", out.Missing, most, len(runs))
+	}
+}
+
 func TestShards(t *testing.T) {
 	dir := t.TempDir()
 	out := func(name string) string { return filepath.Join(dir, name) }

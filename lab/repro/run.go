@@ -74,7 +74,7 @@ type Outcome struct {
 	Files []string
 	// Absent are data sets that are not on this machine and were left out.
 	Absent []string
-	// Missing counts the runs that other shards have.
+	// Missing counts the runs that other shards have, each once.
 	Missing int
 }
 
@@ -91,6 +91,7 @@ type evaluation struct {
 	Options
 	runner, alone, kept sweep.Runner
 	target              string // that runs
+	others              int    // its runs of other shards
 }
 
 // Run does the runs of targets, writes what they found, and calls done, if not
@@ -106,6 +107,7 @@ func Run(ctx context.Context, o Options, done func(*Outcome) error) error {
 		return err
 	}
 	observe := func(p sweep.Progress) {
+		e.others = p.Others
 		if o.Observer != nil {
 			o.Observer(e.target, p)
 		}
@@ -330,11 +332,7 @@ func (e *evaluation) run(ctx context.Context, t *Target) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.Missing = len(runs)
-	for _, l := range lines {
-		out.Missing -= count(l.Source == "")
-	}
-	if out.Missing > 0 {
+	if out.Missing = e.others; out.Missing > 0 {
 		return out, nil
 	}
 	var others ResultRows

@@ -13,7 +13,7 @@ func BenchmarkPlan(b *testing.B) {
 	}
 	for b.Loop() {
 		r := &Runner{}
-		if _, _, err := r.plan(b.Context(), jobs); err != nil {
+		if _, _, _, err := r.plan(b.Context(), jobs); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -64,6 +64,7 @@ type Progress struct {
 	Stored int // of them, those that the store had
 	Done   int // those that have a record, the stored ones and failures included
 	Failed int
+	Others int // jobs of other shards, each counted once
 	// Running are the jobs that run, in the order in which they began.
 	Running []Job
 	Elapsed time.Duration
@@ -92,7 +93,7 @@ type task struct {
 // next time. Where ctx ends, the jobs that run stop within a step, and Run
 // returns the records there are with an error that gsrc.IsInterrupted knows.
 func (r *Runner) Run(ctx context.Context, jobs []Job) ([]*Record, error) {
-	tasks, of, err := r.plan(ctx, jobs)
+	tasks, of, others, err := r.plan(ctx, jobs)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +101,7 @@ func (r *Runner) Run(ctx context.Context, jobs []Job) ([]*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = r.runAll(ctx, tasks, todo)
+	err = r.runAll(ctx, tasks, todo, others)
 	records := make([]*Record, len(jobs))
 	for i, t := range of {
 		if t != nil && t.record != nil {
@@ -113,23 +114,26 @@ func (r *Runner) Run(ctx context.Context, jobs []Job) ([]*Record, error) {
 }
 
 // plan finds the keys of all jobs. Of the tasks that it returns no two are the
-// same run and all are of the shard; of[i] is that of jobs[i], or nil.
-func (r *Runner) plan(ctx context.Context, jobs []Job) (tasks []*task, of []*task, err error) {
+// same run and all are of the shard; of[i] is that of jobs[i], or nil. others is how many
+// runs are of other shards.
+func (r *Runner) plan(ctx context.Context, jobs []Job) (tasks []*task, of []*task, others int, err error) {
+	elsewhere := map[string]bool{}
 	byKey := map[string]*task{}
 	of = make([]*task, len(jobs))
 	for i, j := range jobs {
 		if err := ctx.Err(); err != nil {
-			return nil, nil, err
+			return nil, nil, 0, err
 		}
 		if j.Model == Auto && r.Runs != "" {
-			return nil, nil, fmt.Errorf("%s: no run directories are kept of it", j)
+			return nil, nil, 0, fmt.Errorf("%s: no run directories are kept of it", j)
 		}
 		s, err := j.prepare(&r.cache, r.Warn)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, 0, err
 		}
 		key := j.key(s)
 		if !r.Shard.Has(key) {
+			elsewhere[key] = true
 			continue
 		}
 		if byKey[key] == nil {
@@ -138,7 +142,7 @@ func (r *Runner) plan(ctx context.Context, jobs []Job) (tasks []*task, of []*tas
 		}
 		of[i] = byKey[key]
 	}
-	return tasks, of, nil
+	return tasks, of, len(elsewhere), nil
 }
 
 // recall gives tasks the records that the store, or a run directory, has, and returns
@@ -212,7 +216,7 @@ func (r *Runner) logf(format string, args ...any) {
 }
 
 // runAll runs tasks, Workers of them at a time, in their order.
-func (r *Runner) runAll(parent context.Context, tasks, todo []*task) error {
+func (r *Runner) runAll(parent context.Context, tasks, todo []*task, others int) error {
 	cores := goruntime.GOMAXPROCS(0)
 	workers := r.Workers
 	if workers <= 0 {
@@ -224,7 +228,7 @@ func (r *Runner) runAll(parent context.Context, tasks, todo []*task) error {
 	var mu sync.Mutex // guards what follows, and calls of Observer and Log
 	start := time.Now()
 	var running []*task
-	p := Progress{Total: len(tasks), Stored: len(tasks) - len(todo), Done: len(tasks) - len(todo)}
+	p := Progress{Total: len(tasks), Others: others, Stored: len(tasks) - len(todo), Done: len(tasks) - len(todo)}
 	for _, t := range tasks {
 		if t.record != nil && t.record.Failed() {
 			p.Failed++
