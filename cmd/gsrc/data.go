@@ -100,7 +100,7 @@ func (a *app) dataPlantCommand() *cobra.Command {
 			case !(fraction > 0 && fraction < 1):
 				return usage("--fraction %v: give a share between 0 and 1", fraction)
 			case !slices.Contains(graph.Kinds, graph.Kind(kind)):
-				return usage("there is no kind %q%s; there are %s, %s and %s", kind, nearest.Hint(kind, []string{string(graph.Random), string(graph.Degrees), string(graph.Similar)}), graph.Random, graph.Degrees, graph.Similar)
+				return usage("there is no kind %q%s", kind, nearest.Hint(kind, []string{string(graph.Random), string(graph.Degrees), string(graph.Similar)}))
 			}
 			ds, err := data.Load(args[0], opts)
 			if err != nil {

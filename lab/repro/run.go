@@ -158,7 +158,7 @@ func (e *evaluation) check() (list []*Target, err error) {
 		case name == "all":
 			list = append(list, targets...)
 		case t == nil:
-			return nil, wrong("there is no target %q%s; there are %s and all", name, nearest.Hint(name, append(Names(), "all")), strings.Join(Names(), ", "))
+			return nil, wrong("there is no target %q%s", name, nearest.Hint(name, append(Names(), "all")))
 		default:
 			list = append(list, t)
 		}
