@@ -48,8 +48,8 @@ func ParseShard(text string) (Shard, error) {
 // Kubernetes' indexed jobs in JOB_COMPLETION_INDEX, with their number in
 // JOB_COMPLETIONS (which the manifest sets) or in count; Slurm's arrays in
 // SLURM_ARRAY_TASK_ID, with SLURM_ARRAY_TASK_MIN and SLURM_ARRAY_TASK_COUNT.
-// Without either the shard is the whole. count is 0 where it is not known
-// otherwise.
+// Without either the shard is the whole, or with a count an error. count is 0 where it
+// is not known otherwise.
 func ShardFromEnv(getenv func(string) string, count int) (Shard, error) {
 	number := func(name string) (int, error) {
 		v, err := strconv.Atoi(strings.TrimSpace(getenv(name)))
@@ -61,6 +61,9 @@ func ShardFromEnv(getenv func(string) string, count int) (Shard, error) {
 	index, total, first := "JOB_COMPLETION_INDEX", "JOB_COMPLETIONS", ""
 	if getenv(index) == "" {
 		index, total, first = "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_MIN"
+		if getenv(index) == "" && count > 0 {
+			return Shard{}, fmt.Errorf("there are %d shards, but nothing says which one this is: give --shard i/%d, or set JOB_COMPLETION_INDEX or SLURM_ARRAY_TASK_ID", count, count)
+		}
 		if getenv(index) == "" {
 			return Shard{}, nil
 		}
