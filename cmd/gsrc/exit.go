@@ -55,8 +55,8 @@ func (a *app) exit(ctx context.Context, err error) int {
 	}
 	// Messages of libraries may end in a line break, or begin with one.
 	text := strings.TrimSpace(err.Error())
-	if code == exitInterrupted && text == context.Canceled.Error() {
-		text = "interrupted"
+	if code == exitInterrupted { // which a context says in other words, also within a message
+		text = strings.ReplaceAll(text, context.Canceled.Error(), "interrupted")
 	}
 	fmt.Fprintf(a.stderr, "gsrc: %s\n", text)
 	if code == exitUsage && a.hint != "" {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"os"
 	"path/filepath"
@@ -51,6 +52,19 @@ func TestInspectHostileStrings(t *testing.T) {
 			if strings.HasPrefix(strings.TrimSpace(l), "forged") && args[1] != path+evil {
 				t.Errorf("%v has the line %q of the file's making", args[:1], l)
 			}
+		}
+	}
+}
+
+// An interrupt has the same name in every message.
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, args := range [][]string{{"repro", "table1", "--budget", "short", "--only", "cora", "--out", t.TempDir()}, {"sweep", "gcn", "--data", "synthetic"}} {
+		var stdout, stderr bytes.Buffer
+		code := run(ctx, args, &stdout, &stderr)
+		if text := stderr.String(); code != exitInterrupted || !strings.Contains(text, "interrupted") || strings.Contains(text, "context") {
+			t.Errorf("%v: exit %d, %s", args, code, text)
 		}
 	}
 }
