@@ -216,7 +216,7 @@ func describeStack(s *pyg.Stack) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "layer\tkind\tcolumns\tactivation\targuments\n")
-	for _, l := range s.Layers {
+	for i, l := range s.Layers {
 		var args []string
 		flag := func(name string, v bool) { args = append(args, fmt.Sprintf("%s=%v", name, v)) }
 		switch l.Kind {
@@ -241,7 +241,7 @@ func describeStack(s *pyg.Stack) string {
 		case pyg.BatchNorm:
 			args = append(args, fmt.Sprintf("eps=%g", l.Eps))
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d → %d\t%s\t%s\n", l.Name, l.Kind, l.In, l.Out, l.Activation, strings.Join(args, " "))
+		fmt.Fprintf(w, "%s\t%s\t%d → %d\t%s\t%s\n", l.Name, l.Kind, l.In, l.Out, s.ActivationBehind(i), strings.Join(args, " "))
 	}
 	w.Flush() // to memory: it cannot fail
 	if s.Features != "none" {

@@ -36,9 +36,7 @@ func (s *Stack) Module(name string, loops bool) *ir.Module {
 		e.param = func(name string) *ir.Value { return params[paramName(i, name)] }
 		restore := b.Named(identifier(l.Name))
 		x = e.layer(l, x)
-		if followed := i+1 < len(s.Layers) && s.Layers[i+1].Kind == BatchNorm; !followed {
-			x = e.activate(s.activationAt(i), x)
-		}
+		x = e.activate(s.ActivationBehind(i), x)
 		restore()
 	}
 	b.Return("logits", x)
@@ -61,9 +59,12 @@ func identifier(name string) string {
 	return clean
 }
 
-// activationAt returns what stands behind layer i: of a BatchNorm that of the layer
-// before it.
-func (s *Stack) activationAt(i int) string {
+// ActivationBehind returns what is applied behind layer i: of a BatchNorm the activation of
+// the layer before it, which has none itself.
+func (s *Stack) ActivationBehind(i int) string {
+	if i+1 < len(s.Layers) && s.Layers[i+1].Kind == BatchNorm {
+		return "none"
+	}
 	for i > 0 && s.Layers[i].Kind == BatchNorm {
 		i--
 	}
