@@ -157,6 +157,7 @@ func (a *app) tune(c *cobra.Command, f *tuneFlags, args []string) error {
 	show := a.newSweepProgress()
 	defer show.finish()
 	s.Runner = &sweep.Runner{Dir: f.store, Workers: f.workers, Observer: show.observe, Log: show.logf}
+	s.Warn = a.once("warning: ")
 	s.Stage = func(text string) {
 		show.logf("%s", text)
 		show.last = sweep.Progress{}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/config"
@@ -45,6 +46,9 @@ type Search struct {
 	Runner *Runner
 	// Stage, if not nil, is called when a rung begins.
 	Stage func(text string)
+	// Warn, if not nil, gets a sentence for each option of Set and Space, but not of a
+	// built-in space, that has no effect in any setting.
+	Warn func(text string)
 }
 
 // DefaultRungs are those of a search that judges the last trials with that many
@@ -196,11 +200,47 @@ func (s *Search) begin() (*search, error) {
 	if x.space = x.space.Without(fixed); len(x.space.ranges) == 0 {
 		return nil, errors.New("nothing is left to search for: every option of the space is set")
 	}
+	if s.Space != nil {
+		for _, r := range x.space.ranges {
+			fixed = append(fixed, r.key)
+		}
+	}
+	x.warnUnread(fixed)
 	x.measure = "accuracy"
 	if !slices.ContainsFunc(x.space.ranges, func(r valueRange) bool { return r.key == selectKey }) {
 		x.measure = x.base.Config.Train.Select
 	}
 	return x, nil
+}
+
+// warnUnread reports those of some options that no setting reads, of as many as are drawn
+// for a trial: what reads an option may be decided by another.
+func (x *search) warnUnread(keys []string) {
+	unread, known := map[string]string{}, map[string]bool{}
+	for i := 0; x.Warn != nil && i < attempts && len(known) < len(keys); i++ {
+		set := x.space.settings(x.space.random(x.draws.Sub("unread").At(uint64(i))), x.base.Config)
+		texts := map[string]string{}
+		s, err := Job{Model: x.Model, Data: x.Data, Set: slices.Concat(x.Set, set)}.prepare(&x.runner.cache, func(text string) {
+			key, _, _ := strings.Cut(text, " ")
+			texts[key] = text
+		})
+		if err != nil { // the trial that is so says it
+			continue
+		}
+		for _, key := range keys {
+			ranged := x.space.of(key) != nil
+			if text, ok := texts[key]; ok {
+				unread[key] = text
+			} else if !ranged || s.Config.Value(key) != x.base.Config.Value(key) {
+				known[key] = true
+			}
+		}
+	}
+	for _, key := range keys {
+		if !known[key] && unread[key] != "" {
+			x.Warn(unread[key])
+		}
+	}
 }
 
 // selectKey is the option that says what epochs are kept by.

@@ -411,6 +411,32 @@ func TestSearchErrors(t *testing.T) {
 	}
 }
 
+func TestSearchWarnsOfOptionsWithoutEffect(t *testing.T) {
+	for _, c := range []struct {
+		model, space string
+		set, want    []string
+	}{
+		{"gcn", `"model.edges.mu" = [0.1, 0.2]
+"model.hidden" = [4, 8]`, []string{"model.ecl.tau=0.9"}, []string{"model.ecl.tau has no effect: nothing in a run of gcn on these data reads it", "model.edges.mu has no effect: nothing in a run of gcn on these data reads it"}},
+		// The order of propagation counts with one of the classifiers alone.
+		{"ecl-gsr", `"model.classifier" = ["gcn", "propagation", "acm"]
+"model.propagation.order" = { integer = [1, 10] }
+"model.layers" = { choice = [1, 2, 3], when = { "model.classifier" = ["gcn", "acm"] } }`, nil, nil},
+		{"linear", "", nil, nil},
+	} {
+		s := tinySearch(t, nil)
+		s.Model, s.Space, s.Trials, s.Rungs, s.Set = c.model, nil, 1, []int{1}, append(s.Set, c.set...)
+		if c.space != "" {
+			s.Space = mustSpace(t, c.space)
+		}
+		var got []string
+		s.Warn = func(text string) { got = append(got, text) }
+		if _, err := s.begin(); err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%s: warnings %q, want %q, error %v", c.model, got, c.want, err)
+		}
+	}
+}
+
 func TestNoise(t *testing.T) {
 	for _, c := range []struct {
 		a, b  []float64
