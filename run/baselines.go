@@ -44,8 +44,10 @@ func (s *Setup) compare(ctx context.Context, b Baselines, r *Run, o train.Option
 	const without = "mlp"
 	if s.Model != without && s.Model != "linear" {
 		c := s.Config.Clone()
-		c.Model.Smooth.Alpha, c.Model.Smooth.Correct, c.Train.FanOuts = 0, 0, "" // it draws no neighbours
-		if m, err := s.task.Module(without, c); err == nil {                     // whole graphs have none
+		c.Model.Smooth.Alpha, c.Model.Smooth.Correct = 0, 0
+		c.Train.FanOuts = "" // it draws no neighbours
+
+		if m, err := s.task.Module(without, c); err == nil { // whole graphs have none
 			if noEdges, err = fit(without, "no edges", m, c); err != nil {
 				return err
 			}
