@@ -18,6 +18,7 @@ import (
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/export/parity"
+	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
@@ -218,11 +219,11 @@ func Build(ctx context.Context, dir string, o BuildOptions) (*manifest.Manifest,
 	if files[manifest.FileName], err = m.Marshal(); err != nil {
 		return nil, nil, err
 	}
-	if err := writeFolder(dir, files, replaceable, func(path string, data []byte) error {
+	if err := atomicfile.WriteFolder(dir, files, replaceable, func(path string, data []byte) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		return writeSynced(path, data)
+		return atomicfile.WriteSynced(path, data)
 	}); err != nil {
 		return nil, nil, fmt.Errorf("cannot write the export: %w", err)
 	}

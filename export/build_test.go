@@ -19,6 +19,7 @@ import (
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
 	"github.com/gsrc-dev/gsrc/export/parity"
+	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/internal/onnxtest"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
 	"github.com/gsrc-dev/gsrc/internal/seal"
@@ -457,11 +458,11 @@ func TestFullDisk(t *testing.T) {
 	files := map[string][]byte{"a": []byte("1"), "b/c": []byte("2"), "manifest.json": []byte("{}")}
 	for fail := range len(files) {
 		calls := 0
-		err := writeFolder(dir, files, replaceable, func(path string, data []byte) error {
+		err := atomicfile.WriteFolder(dir, files, replaceable, func(path string, data []byte) error {
 			if calls++; calls > fail {
 				return &fs.PathError{Op: "write", Path: path, Err: syscall.ENOSPC}
 			}
-			return writeSynced(path, data)
+			return atomicfile.WriteSynced(path, data)
 		})
 		if !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("error %v, want that the disk is full", err)

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/export/manifest"
+	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 )
 
 // The names that Triton's onnxruntime backend looks for.
@@ -58,7 +59,7 @@ func WriteTriton(dist, dir string) error {
 			}
 		}
 	}
-	if err := writeFolder(dir, files, tritonReplaceable, writeSynced); err != nil {
+	if err := atomicfile.WriteFolder(dir, files, tritonReplaceable, atomicfile.WriteSynced); err != nil {
 		return fmt.Errorf("cannot write the model repository: %w", err)
 	}
 	return nil

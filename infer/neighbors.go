@@ -1,9 +1,11 @@
 package infer
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -237,31 +239,51 @@ func gather(index, weight ort.Tensor) (ort.Tensor, ort.Tensor) {
 	return ort.Int64s(append(src, dst...), 2, m), ort.Float32s(w, m)
 }
 
+// neighborsFile says which node each row of an answer is of.
+const neighborsFile = "nodes.csv"
+
 // Write leaves the sub-graph in a folder: input_0.pb and so on, ONNX tensors in the
 // order of the classifier's inputs as in an export's test data, and nodes.csv, which
-// says for each row of the answer which node it is of and whether it was asked for.
+// says for each row of the answer which node it is of and whether it was asked for. It
+// replaces a folder that it wrote before, and no other.
 func (s *Subgraph) Write(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
+	files := map[string][]byte{}
 	for i, name := range s.Order {
 		data, err := onnx.MarshalTensor(name, s.Inputs[name])
 		if err != nil {
 			return err
 		}
-		if err := atomicfile.WriteBytes(filepath.Join(dir, fmt.Sprintf("input_%d.pb", i)), data); err != nil {
-			return err
+		files[fmt.Sprintf("input_%d.pb", i)] = data
+	}
+	n := len(s.Nodes)
+	if n > 0 && s.Nodes[n-1] < 0 { // the rest of the graph
+		n--
+	}
+	columns := []column{
+		{name: "row", number: func(i int) int64 { return int64(i) }},
+		{name: "id", text: func(i int) string { return s.IDs[i] }},
+		{name: "asked", text: func(i int) string { return strconv.FormatBool(i < s.Asked) }},
+	}
+	var rows bytes.Buffer
+	if err := writeCSV(&rows, n, columns, nil); err != nil {
+		return err
+	}
+	files[neighborsFile] = rows.Bytes()
+	return atomicfile.WriteFolder(dir, files, neighborsReplaceable, atomicfile.WriteSynced)
+}
+
+// neighborsReplaceable refuses a folder with anything that [Subgraph.Write] does not write.
+func neighborsReplaceable(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	rows, _ := os.ReadFile(filepath.Join(dir, neighborsFile))
+	for _, e := range entries {
+		input, _ := filepath.Match("input_*.pb", e.Name())
+		if !bytes.HasPrefix(rows, []byte("row,id,asked\n")) || e.Name() != neighborsFile && !input {
+			return fmt.Errorf("%s holds %s, which gsrc neighbors has not written; choose another folder", dir, e.Name())
 		}
 	}
-	return atomicfile.Write(filepath.Join(dir, "nodes.csv"), func(w io.Writer) error {
-		n := len(s.Nodes)
-		if n > 0 && s.Nodes[n-1] < 0 { // the rest of the graph
-			n--
-		}
-		return writeCSV(w, n, []column{
-			{name: "row", number: func(i int) int64 { return int64(i) }},
-			{name: "id", text: func(i int) string { return s.IDs[i] }},
-			{name: "asked", text: func(i int) string { return strconv.FormatBool(i < s.Asked) }},
-		}, nil)
-	})
+	return nil
 }
