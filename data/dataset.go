@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/data/schema"
@@ -131,11 +132,25 @@ type LoadOptions struct {
 	// Columns are those of a model that the features are for: columns are found by name
 	// and prepared as those of the model's training were. nil fits new ones.
 	Columns *schema.Schema
+	// Output, if not empty, is a file that is to be written: reading it is refused.
+	Output string
 	// MaxBytes is how many bytes of memory loading may take: the files, what they
 	// unpack to, and the data set made of them. What would take more is refused before
 	// it is allocated. 0 is what the process may use: the limit of its cgroup,
 	// GOMEMLIMIT, or else most of the machine's memory.
 	MaxBytes int64
+}
+
+// Spare refuses a path that is the file to be written.
+func (o *LoadOptions) Spare(path string) error {
+	out, err := os.Stat(o.Output)
+	if err != nil {
+		return nil
+	}
+	if read, err := os.Stat(path); err != nil || !os.SameFile(out, read) {
+		return nil
+	}
+	return badFile(path, "the output would replace this file, which is read").hint("write to another file")
 }
 
 // Synthetic is the path that stands for a generated graph. A folder of that

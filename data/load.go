@@ -254,6 +254,9 @@ func (l *loader) file(path string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, badFile(path, "not a regular file")
 	}
+	if err := l.opts.Spare(path); err != nil {
+		return nil, err
+	}
 	if l.spill != nil {
 		b, err := l.spill.file(path, info.Size())
 		delimit(l.sum, path, int64(len(b)))

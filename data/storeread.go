@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"path/filepath"
 	"unsafe"
 
 	"github.com/gsrc-dev/gsrc/data/schema"
@@ -30,6 +31,9 @@ type aboutStore struct {
 // files, which remain open as long as the process runs, as does one that has others in float32. What has to have another form in
 // memory is claimed from the budget.
 func (l *loader) store(dir string) (*Dataset, error) {
+	if err := l.opts.Spare(filepath.Join(dir, store.HeaderFile)); err != nil {
+		return nil, err
+	}
 	s, err := store.Open(dir)
 	if err != nil {
 		return nil, err

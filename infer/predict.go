@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -147,6 +148,11 @@ func openExport(dist string, o PredictOptions) (p *predictor, err error) {
 	p = &predictor{dir: dist, o: o}
 	if p.manifest, err = manifest.Read(dist); err != nil {
 		return nil, err
+	}
+	for _, name := range append(slices.Collect(maps.Keys(p.manifest.Files)), manifest.FileName) {
+		if err := o.Load.Spare(filepath.Join(dist, name)); err != nil {
+			return nil, err
+		}
 	}
 	err = p.readInference()
 	p.o.Load.Directed = o.Load.Directed || p.info.Directed

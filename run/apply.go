@@ -548,6 +548,7 @@ func (a *application) predict(names []string) (*infer.Prediction, error) {
 // is then: over chunks of nodes, by gsrc's own executor, within the limit of memory, and with
 // the bits of the training's evaluation. An empty path is a run's training graph.
 func Predict(ctx context.Context, dir, path, out string, o infer.PredictOptions) (p *infer.Prediction, err error) {
+	o.Load.Output = out
 	if isExport(dir) {
 		return infer.Predict(ctx, dir, path, out, o)
 	}
@@ -556,7 +557,7 @@ func Predict(ctx context.Context, dir, path, out string, o infer.PredictOptions)
 			return nil, err
 		}
 	}
-	r, err := Open(dir)
+	r, err := openWriting(dir, &o.Load)
 	if err != nil {
 		return nil, err
 	}

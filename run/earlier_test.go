@@ -40,7 +40,7 @@ func TestColumnsOfARun(t *testing.T) {
 		t.Fatalf("%+v %v", info.Data.Columns, err)
 	}
 	info.Data.Columns = nil
-	earlier, err := trainingData(info, r.Trained.Config, "")
+	earlier, err := trainingData(info, r.Trained.Config, "", "")
 	if err != nil {
 		t.Fatal(err)
 	}

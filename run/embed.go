@@ -131,7 +131,7 @@ func Embed(ctx context.Context, dir, path string, o infer.PredictOptions) (*infe
 		}
 		return infer.Embed(ctx, dir, path, o)
 	}
-	r, err := Open(dir)
+	r, err := openWriting(dir, &o.Load)
 	if err != nil {
 		return nil, err
 	}

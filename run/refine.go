@@ -86,7 +86,7 @@ func Refine(ctx context.Context, dir string, o infer.RefineOptions) (*infer.Refi
 	if isExport(dir) {
 		return infer.Refine(ctx, dir, o)
 	}
-	r, err := Open(dir)
+	r, err := openWriting(dir, &o.Predict.Load)
 	if err != nil {
 		return nil, err
 	}

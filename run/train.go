@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
@@ -31,6 +33,8 @@ type Run struct {
 
 	task task        // of Data or Graphs, nil as long as these are
 	info *train.Info // of a run that was opened
+
+	output string // data.LoadOptions.Output
 }
 
 func newRun(dir string, res *train.Result, t task) *Run {
@@ -206,7 +210,7 @@ func Resume(ctx context.Context, dir string, o ResumeOptions) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := trainingData(info, c, o.Data)
+	t, err := trainingData(info, c, o.Data, "")
 	if err != nil {
 		return nil, err
 	}
@@ -221,6 +225,21 @@ func Open(dir string) (*Run, error) {
 		return nil, err
 	}
 	return &Run{Dir: dir, Result: info.Result, Trained: trained, info: info}, nil
+}
+
+// openWriting opens a run of which a file is made, data.LoadOptions.Output.
+func openWriting(dir string, o *data.LoadOptions) (*Run, error) {
+	r, err := Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	r.output = o.Output
+	for _, name := range append(slices.Collect(maps.Keys(r.info.Files)), "run.json") {
+		if err := o.Spare(filepath.Join(dir, name)); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
 }
 
 // Unchecked says in a line what could not be checked when the run was opened, because
@@ -239,7 +258,7 @@ func (r *Run) LoadData(path string) error {
 	if r.task != nil {
 		return nil
 	}
-	t, err := trainingData(r.info, r.Trained.Config, path)
+	t, err := trainingData(r.info, r.Trained.Config, path, r.output)
 	if err != nil {
 		return err
 	}
@@ -267,9 +286,10 @@ func (e *otherDataError) Error() string {
 }
 
 // trainingData reads the data of a run again and checks that they are the same.
-func trainingData(info *train.Info, c *config.Config, given string) (task, error) {
+func trainingData(info *train.Info, c *config.Config, given, output string) (task, error) {
 	path := cmp.Or(given, info.Data.Source)
 	o := LoadOptions(c)
+	o.Output = output
 	if o.Columns = info.Data.Columns; o.Columns == nil { // also where columns were not prepared yet
 		o.NoPrepare = true
 	}

@@ -30,7 +30,7 @@ the same graph or another one.`,
 				return asUsage(err)
 			}
 			tables.apply(&o.Load)
-			o.Log = a.logf
+			o.Log, o.Load.Output = a.logf, out
 			e, err := gsrc.Embed(c.Context(), args[0], path, o)
 			if err != nil {
 				return err

@@ -53,7 +53,7 @@ edge_index does in PyTorch Geometric. A summary is printed to standard error.`,
 				o.Threshold = &threshold
 			}
 			tables.apply(&o.Predict.Load)
-			o.Predict.Log, o.Streamed = a.logf, true
+			o.Predict.Log, o.Predict.Load.Output, o.Streamed = a.logf, out, true
 			g, err := gsrc.Refine(c.Context(), args[0], o)
 			if err != nil {
 				return err
