@@ -56,6 +56,10 @@ func TestBuildWithColumns(t *testing.T) {
 			t.Errorf("the manifest does not list %s", name)
 		}
 	}
+	known := trained("known", table("size"), "model.known_labels=0.5")
+	if _, err := known.Build(t.Context(), filepath.Join(t.TempDir(), "dist"), BuildOptions{WithColumns: true, Library: &lib}); err != nil {
+		t.Errorf("a model that reads known labels: %v", err)
+	}
 	for want, c := range map[string]struct {
 		r *Run
 		o BuildOptions
