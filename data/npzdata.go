@@ -5,6 +5,8 @@ import (
 	"math"
 	"path/filepath"
 	"strings"
+
+	"github.com/gsrc-dev/gsrc/graph"
 )
 
 // npz reads a data set from one .npz file, in either of the two layouts.
@@ -232,10 +234,10 @@ func (a *archive) csr(prefix string) (*csrMatrix, error) {
 	return c, nil
 }
 
-// checkWeight refuses edge weights that no normalisation can take.
+// checkWeight refuses edge weights that no normalisation, nor a sum of them, can take.
 func checkWeight(w float32) error {
-	if !finite(w) || w < 0 {
-		return fmt.Errorf("weight %v is not a finite number of 0 or more", w)
+	if !(w >= 0 && w <= graph.MaxWeight) {
+		return fmt.Errorf("weight %v is not a number from 0 to %g", w, graph.MaxWeight)
 	}
 	return nil
 }

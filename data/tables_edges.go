@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 
+	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/nearest"
 )
 
@@ -92,9 +92,10 @@ func (r *tableReader) edges(from tableFile, nodes *nodeTable, n int, e *edgeList
 			if r.noWeights {
 				w = 1
 			} else if err != nil || checkWeight(float32(w)) != nil {
-				bad := t.fault(col[2], "a weight is a finite number of 0 or more").hint("--ignore-weights leaves weights out")
-				if tooLarge(t.row[col[2]], math.MaxFloat32) {
-					bad.Msg += fmt.Sprintf(", up to %.2g", math.MaxFloat32)
+				bad := t.fault(col[2], "a weight is a number of 0 or more").hint("--ignore-weights leaves weights out")
+				if tooLarge(t.row[col[2]], graph.MaxWeight) {
+					bad.Msg += fmt.Sprintf(", up to %g, since float32 has to hold the sum of those at a node", graph.MaxWeight)
+					bad.Hint = "give weights in a larger unit; " + bad.Hint
 				}
 				faults.add(bad)
 			}

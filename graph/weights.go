@@ -2,6 +2,10 @@ package graph
 
 import "slices"
 
+// MaxWeight is what an edge of data weighs at most: the weights at a node, of as many edges as a
+// graph may have, add up to less than the largest float32 then, beyond which all answers are alike.
+const MaxWeight = 1e29
+
 // leastRelative is what an edge counts at least, so that its probability is above 0.
 const leastRelative = 1e-3
 

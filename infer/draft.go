@@ -144,8 +144,8 @@ func (d *draft) resolve(u *Update) (*edit, error) {
 			return nil, badUpdate("%d weights for %d new edges", len(u.Weights), len(u.Sources))
 		}
 		for i, w := range u.Weights {
-			if !(w >= 0) || w-w != 0 {
-				return nil, badUpdate("the weight of edge %d is %v; weights are finite and not negative", i, w)
+			if !(w >= 0 && w <= graph.MaxWeight) {
+				return nil, badUpdate("the weight of edge %d is %v; weights are numbers from 0 to %g", i, w, graph.MaxWeight)
 			}
 		}
 	}

@@ -186,8 +186,9 @@ func TestExportRefinesByEdgeWeights(t *testing.T) {
 			got = served(infer.Update{Sources: []string{"n0"}, Targets: []string{"n1"}, Weights: []float32{9}, DeleteSources: []string{"n0"}, DeleteTargets: []string{"n1"}})
 			alike(t, "after another weight", got, predict(dist, plantedTable(t, telling, "n0,n1,9", two)))
 			for want, u := range map[string]infer.Update{
-				"1 weights for 2": {Sources: []string{"n0", "n5"}, Targets: []string{"n1", "n17"}, Weights: []float32{1}},
-				"not negative":    {Sources: []string{"n0"}, Targets: []string{"n1"}, Weights: []float32{-1}},
+				"1 weights for 2":                      {Sources: []string{"n0", "n5"}, Targets: []string{"n1", "n17"}, Weights: []float32{1}},
+				"is -1; weights are numbers from 0":    {Sources: []string{"n0"}, Targets: []string{"n1"}, Weights: []float32{-1}},
+				"is 2e+29; weights are numbers from 0": {Sources: []string{"n0"}, Targets: []string{"n1"}, Weights: []float32{2e29}},
 			} {
 				if _, err := g.Update(t.Context(), u); err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("an update with %v: %v, want %q", u.Weights, err, want)
