@@ -29,7 +29,7 @@ for i in model.get_inputs():
         continue
     c = frame[i.name]
     if i.type == "tensor(string)":
-        inputs[i.name] = c.fillna("").to_numpy(dtype=object)
+        inputs[i.name] = c.fillna("").str.strip().to_numpy(dtype=object)
     elif c.dtype.kind == "M":
         inputs[i.name] = ((c - np.datetime64("1970-01-01")) / np.timedelta64(1, "s")).to_numpy(dtype=np.float64)
     else:
