@@ -61,7 +61,7 @@ func (l *loader) fromStore(dir string, s *store.Store) (*Dataset, error) {
 		if s.Directed {
 			return nil, badFile(dir, "the store has directed edges").hint("give --directed, or convert the data without it")
 		}
-		return nil, badFile(dir, "the store has undirected edges").hint("leave --directed out, or convert the data with it")
+		return nil, badFile(dir, "the store has undirected edges, and directed ones are read: by --directed, or because the model was trained on such").hint("convert the data with --directed, or leave it out if the model needs no directions")
 	}
 	if want := l.opts.Columns; want != nil && about.Columns != nil {
 		a, _ := json.Marshal(want)
