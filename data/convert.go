@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 
 	"github.com/gsrc-dev/gsrc/data/store"
 	"github.com/gsrc-dev/gsrc/internal/budget"
+	"github.com/gsrc-dev/gsrc/internal/scratch"
 )
 
 // ConvertOptions say how [Convert] writes a graph store.
@@ -40,6 +43,9 @@ func Convert(path, out string, o ConvertOptions) error {
 	}
 	if store.Is(path) {
 		return badFile(path, "is a graph store already")
+	}
+	if err := o.room(path, out); err != nil {
+		return err
 	}
 	l, spec, err := newLoading(o.Load)
 	if err != nil {
@@ -86,6 +92,23 @@ func Convert(path, out string, o ConvertOptions) error {
 		}
 		return ds.writeStore(b, o.Half)
 	})
+}
+
+// room refuses a disk that cannot take the numbers of features.npy, which have half the bytes in
+// the store or more, or with Half a quarter. Other files say less of what becomes of them.
+func (o *ConvertOptions) room(path, out string) error {
+	info, err := os.Stat(filepath.Join(path, npyFile))
+	if _, begun := os.Stat(filepath.Clean(out) + ".partial"); err != nil || begun == nil { // some of it is there already
+		return nil
+	}
+	need := info.Size() / 2
+	if o.Half {
+		need /= 2
+	}
+	if free := scratch.Free(out); need > free {
+		return fmt.Errorf("%s: the features of %s take %s of the disk or more, and %s are free; take another disk", out, path, budget.Format(need), budget.Format(free))
+	}
+	return nil
 }
 
 // writeStore writes all but the edges, and ends the build.

@@ -14,6 +14,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data/store"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/budget"
+	"github.com/gsrc-dev/gsrc/internal/scratch"
 )
 
 // converted writes the data at path as a store and reads that.
@@ -170,6 +171,13 @@ func TestConvertRefuses(t *testing.T) {
 	}
 	if _, err := Load(out, LoadOptions{Directed: true}); err == nil || !strings.Contains(err.Error(), "because the model was trained on such") || !strings.Contains(err.Error(), "convert the data with --directed") {
 		t.Errorf("the error is %v", err)
+	}
+	large := filepath.Join(bad, "features.npy")
+	if os.WriteFile(large, nil, 0o644) == nil && os.Truncate(large, 1<<43) == nil && scratch.Free(out) < 1<<42 {
+		if err := Convert(bad, out+"4", ConvertOptions{}); err == nil || !strings.Contains(err.Error(), "take 4.0 TiB of the disk or more") {
+			t.Errorf("the error is %v", err)
+		}
+		os.Remove(large)
 	}
 	collection := filepath.Join(t.TempDir(), "x.txt")
 	if err := os.WriteFile(collection, []byte("1\n2 0\n0 1 1\n0 1 0\n"), 0o644); err != nil {
