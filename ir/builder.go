@@ -11,12 +11,15 @@ func NewModule(name string) *Module { return &Module{Name: name, Attrs: Attrs{}}
 
 // AddParam declares a parameter. init is "glorot", "zeros", "ones" or
 // "normal"; decay is the L2 weight decay that the optimizer applies; group
-// names the optimizer group ("encoder", "classifier", ...).
+// names the optimizer group ("encoder", "classifier", ...), "" none.
 func (m *Module) AddParam(name string, t Type, init string, decay float64, group string) *Value {
 	if m.Param(name) != nil {
 		panic(fmt.Sprintf("ir: parameter $%s is declared twice", name))
 	}
-	p := &Value{Name: name, Type: t, Param: true, Attrs: Attrs{"init": init, "group": group}}
+	p := &Value{Name: name, Type: t, Param: true, Attrs: Attrs{"init": init}}
+	if group != "" {
+		p.Attrs["group"] = group
+	}
 	if decay != 0 {
 		p.Attrs["decay"] = decay
 	}
@@ -197,7 +200,7 @@ func newOp(name string, attrs Attrs, declared []Type, operands []*Value) (*Op, e
 	}
 	op := &Op{Def: def, Operands: slices.Clone(operands), Attrs: Attrs{}}
 	for k, v := range attrs { // defaults are not kept, so that equal operations look equal
-		spec := def.attrSpec(k)
+		spec := attrNamed(def.Attrs, k)
 		if spec != nil {
 			v = normalAttr(v, spec.Kind)
 		}
@@ -224,24 +227,8 @@ func newOp(name string, attrs Attrs, declared []Type, operands []*Value) (*Op, e
 // checkAttrs checks the attributes against the table.
 func (o *Op) checkAttrs() error {
 	def := o.Def
-	for _, k := range o.Attrs.Keys() {
-		spec := def.attrSpec(k)
-		if spec == nil {
-			return fmt.Errorf("%s has no attribute %q (it has %s)", def.Name, k, def.attrNames())
-		}
-		v := o.Attrs[k]
-		if !spec.Kind.holds(v) {
-			return fmt.Errorf("%s: attribute %s=%v is not %s", def.Name, k, v, spec.Kind)
-		}
-		if n, ok := number(v); ok && !spec.Range.Holds(n) {
-			return fmt.Errorf("%s: attribute %s is %v, want %s", def.Name, k, v, spec.Range)
-		}
-		if s, ok := v.(string); ok && spec.OneOf != nil && !slices.Contains(spec.OneOf, s) {
-			return fmt.Errorf("%s: attribute %s=%q is none of %s", def.Name, k, s, strings.Join(spec.OneOf, ", "))
-		}
-		if f, ok := v.(FuncRef); ok && !validName(string(f)) {
-			return fmt.Errorf("%s: attribute %s: function name %q cannot be written", def.Name, k, string(f))
-		}
+	if err := o.Attrs.check(def.Attrs); err != nil {
+		return fmt.Errorf("%s: %w", def.Name, err)
 	}
 	for _, spec := range def.Attrs {
 		if spec.Default == nil && o.Attrs[spec.Name] == nil {

@@ -51,7 +51,7 @@ func TestBuilderPrograms(t *testing.T) {
   %add = add %mul, %c_2 : f32[N,2]
   return %add`},
 		{"shorthands", func(b *Builder, x *Value) {
-			w := b.Module.AddParam("w", T(F32, "2", "2"), "glorot", 0, "g")
+			w := b.Module.AddParam("w", T(F32, "2", "2"), "glorot", 0, "classifier")
 			y := b.MatMul(x, w)
 			b.Return("y", b.Add(b.Mean(y), b.Sub(b.Sum(y), b.Const(3))))
 		}, `
@@ -73,7 +73,7 @@ func TestBuilderPrograms(t *testing.T) {
   return %bc`},
 		{"inline", func(b *Builder, x *Value) {
 			m := b.Module
-			w := m.AddParam("w", T(F32, "2"), "ones", 0, "g")
+			w := m.AddParam("w", T(F32, "2"), "ones", 0, "classifier")
 			layer := m.NewFunc("layer")
 			a := layer.Arg("a", x.Type)
 			layer.Return("scaled", layer.Mul(a, w))

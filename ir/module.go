@@ -86,7 +86,7 @@ func (o *Op) attr(name string) any {
 	if v, ok := o.Attrs[name]; ok {
 		return v
 	}
-	if s := o.Def.attrSpec(name); s != nil {
+	if s := attrNamed(o.Def.Attrs, name); s != nil {
 		return s.Default
 	}
 	panic(fmt.Sprintf("ir: operation %s has no attribute %q", o.Def.Name, name))

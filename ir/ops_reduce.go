@@ -12,7 +12,7 @@ var (
 
 func inferReduce(c *InferCtx) []Type {
 	c.wantFloat(0)
-	x, keep := c.In(0), c.Op.Def.attrSpec("keep") != nil && c.Op.Bool("keep")
+	x, keep := c.In(0), attrNamed(c.Op.Def.Attrs, "keep") != nil && c.Op.Bool("keep")
 	switch axis := c.Op.Str("axis"); {
 	case axis == "all":
 		return one(x.WithDims())

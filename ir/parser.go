@@ -149,6 +149,11 @@ func (p *parser) module() {
 			}
 		}
 		v.Attrs = p.attrs()
+		for k, x := range v.Attrs {
+			if s := attrNamed(paramAttrs, k); s != nil {
+				v.Attrs[k] = normalAttr(x, s.Kind)
+			}
+		}
 		p.params[name], p.at[v] = v, t
 		p.m.Params, p.added = append(p.m.Params, v), append(p.added, v)
 	}

@@ -104,7 +104,6 @@ var (
 	dimPool    = []Dim{"N", "E", "F", "N+E", "N+N", "E+3", "0", "1", "2", "17", "_x", "D.in"}
 
 	drawnName = rapid.StringMatching(`[A-Za-z_0-9][A-Za-z_.0-9]{0,8}`)
-	drawnKey  = rapid.StringMatching(`[A-Za-z_][A-Za-z_.0-9]{0,8}`)
 )
 
 func drawFloat(t *rapid.T) float64 {
@@ -121,21 +120,19 @@ func drawString(t *rapid.T) string {
 	return rapid.String().Draw(t, "string")
 }
 
-func drawAttrs(t *rapid.T) Attrs {
+func drawAttrs(t *rapid.T, specs []AttrSpec) Attrs {
 	a := Attrs{}
 	for range rapid.IntRange(0, 3).Draw(t, "attrs") {
-		k := drawnKey.Draw(t, "key")
-		switch rapid.IntRange(0, 4).Draw(t, "kind") {
-		case 0:
-			a[k] = rapid.Int64().Draw(t, "int")
-		case 1:
-			a[k] = drawFloat(t)
-		case 2:
-			a[k] = rapid.Bool().Draw(t, "bool")
-		case 3:
-			a[k] = drawString(t)
-		case 4:
-			a[k] = FuncRef(drawnName.Draw(t, "ref"))
+		s := rapid.SampledFrom(specs).Draw(t, "attribute")
+		switch {
+		case s.Kind == FloatAttr:
+			a[s.Name] = math.Abs(rapid.Float64().Draw(t, "float"))
+		case s.Kind == BoolAttr:
+			a[s.Name] = rapid.Bool().Draw(t, "bool")
+		case s.OneOf != nil:
+			a[s.Name] = rapid.SampledFrom(s.OneOf).Draw(t, "string")
+		default:
+			a[s.Name] = drawString(t)
 		}
 	}
 	return a
@@ -144,7 +141,7 @@ func drawAttrs(t *rapid.T) Attrs {
 // drawModule builds a random module that verifies.
 func drawModule(t *rapid.T) *Module {
 	m := NewModule(drawnName.Draw(t, "module"))
-	m.Attrs = drawAttrs(t)
+	m.Attrs = drawAttrs(t, moduleAttrs)
 	var names []string
 	for name := range cases {
 		names = append(names, name)
@@ -158,7 +155,7 @@ func drawModule(t *rapid.T) *Module {
 		dims := rapid.SliceOfN(rapid.SampledFrom([]Dim{"0", "1", "2", "17"}), 0, 2).Draw(t, "dims")
 		dtype := rapid.SampledFrom([]DType{F32, F64, I64, Bool}).Draw(t, "dtype")
 		p := m.AddParam(name, T(dtype, dims...), "zeros", 0, "")
-		p.Attrs = drawAttrs(t)
+		p.Attrs = drawAttrs(t, paramAttrs)
 	}
 	for i := range rapid.IntRange(1, 3).Draw(t, "funcs") {
 		name := drawnName.Draw(t, "func")
@@ -166,7 +163,7 @@ func drawModule(t *rapid.T) *Module {
 			name = fmt.Sprintf("f%d.%s", i, name)
 		}
 		b := m.NewFunc(name)
-		b.Func.Attrs = drawAttrs(t)
+		b.Func.Attrs = drawAttrs(t, funcAttrs)
 		for range rapid.IntRange(0, 6).Draw(t, "ops") {
 			drawOp(t, b, rapid.SampledFrom(names).Draw(t, "op"))
 		}
@@ -208,7 +205,7 @@ func drawOp(t *rapid.T, b *Builder, name string) {
 	}
 	arg := func(ty Type) *Value {
 		v := b.Arg(drawnName.Draw(t, "arg"), ty)
-		if a := drawAttrs(t); len(a) > 0 {
+		if a := drawAttrs(t, argAttrs); len(a) > 0 {
 			v.Attrs = a
 		}
 		return v

@@ -151,7 +151,7 @@ func (r Range) String() string {
 func Attr(name string) *AttrSpec {
 	dot := strings.LastIndexByte(name, '.')
 	if d := Lookup(name[:max(dot, 0)]); d != nil {
-		return d.attrSpec(name[dot+1:])
+		return attrNamed(d.Attrs, name[dot+1:])
 	}
 	return nil
 }
@@ -204,22 +204,6 @@ type OpDef struct {
 	// follows from Read, Linear, Moved and Finite; a nil result says that the operation
 	// would mix appended rows with others.
 	Pad func(p *Padding, op *Op) []PadValue
-}
-
-func (d *OpDef) attrSpec(name string) *AttrSpec {
-	for i := range d.Attrs {
-		if d.Attrs[i].Name == name {
-			return &d.Attrs[i]
-		}
-	}
-	return nil
-}
-
-func (d *OpDef) attrNames() string {
-	if len(d.Attrs) == 0 {
-		return "none"
-	}
-	return list(d.Attrs, func(a AttrSpec) string { return a.Name })
 }
 
 // Signature returns the operands as text, such as "(graph, values, [diag], x)".
@@ -289,7 +273,12 @@ func nearestOp(name string) string {
 	for _, d := range Ops() {
 		names = append(names, d.Name)
 	}
-	if n := nearest.Of(name, names); n != "" {
+	return didYouMean(name, names)
+}
+
+// didYouMean is a hint at the name that a mistyped one was meant to be, or "".
+func didYouMean(name string, known []string) string {
+	if n := nearest.Of(name, known); n != "" {
 		return fmt.Sprintf("; did you mean %q?", n)
 	}
 	return ""

@@ -31,7 +31,7 @@ func Verify(m *Module) error {
 	if !validName(m.Name) {
 		return fmt.Errorf("module name %q cannot be written", m.Name)
 	}
-	if err := checkAnyAttrs(m.Attrs); err != nil {
+	if err := m.Attrs.check(moduleAttrs); err != nil {
 		return fmt.Errorf("module @%s: %w", m.Name, err)
 	}
 	v := &verifier{funcs: map[string]*Func{}, params: map[*Value]bool{}, calls: map[*Func][]*Func{}}
@@ -53,7 +53,7 @@ func Verify(m *Module) error {
 				return faultAt(p, "parameter $%s is %s: its dimensions must be sizes", p.Name, p.Type)
 			}
 		}
-		if err := checkAnyAttrs(p.Attrs); err != nil {
+		if err := p.Attrs.check(paramAttrs); err != nil {
 			return faultAt(p, "parameter $%s: %w", p.Name, err)
 		}
 		names[p.Name], v.params[p] = true, true
@@ -100,11 +100,11 @@ func (v *verifier) fn(f *Func) error {
 		return checkType(x.Type)
 	}
 	known := func(x *Value) bool { return defined[x] || v.params[x] }
-	if err := checkAnyAttrs(f.Attrs); err != nil {
+	if err := f.Attrs.check(funcAttrs); err != nil {
 		return err
 	}
 	for _, a := range f.Args {
-		if err := cmp.Or(define(a), checkAnyAttrs(a.Attrs)); err != nil {
+		if err := cmp.Or(define(a), a.Attrs.check(argAttrs)); err != nil {
 			return faultAt(a, "argument %%%s: %w", a.Name, err)
 		}
 		for _, d := range a.Type.Dims {
@@ -303,22 +303,3 @@ func validName(s string) bool {
 
 // validSymbol reports whether a name can be written without a sigil.
 func validSymbol(s string) bool { return validName(s) && (s[0] < '0' || s[0] > '9') }
-
-// checkAnyAttrs checks the attributes of what has no table line.
-func checkAnyAttrs(a Attrs) error {
-	for _, k := range a.Keys() {
-		if !validSymbol(k) {
-			return fmt.Errorf("attribute name %q cannot be written", k)
-		}
-		switch x := a[k].(type) {
-		case float64, int64, bool, string:
-		case FuncRef:
-			if !validName(string(x)) {
-				return fmt.Errorf("attribute %s: function name %q cannot be written", k, string(x))
-			}
-		default:
-			return fmt.Errorf("attribute %s is a %T; want int64, float64, bool, string or FuncRef", k, x)
-		}
-	}
-	return nil
-}

@@ -15,7 +15,7 @@ import (
 // langevin is two noisy steps and the weight's gradient, D = 10 against F = 2.
 const langevin = `module @langevin
 
-param $w: f32[10,2] {group="g", init="glorot"}
+param $w: f32[10,2] {group="classifier", init="glorot"}
 
 func @f(%x: f32[N,10], %t: f32[N,2]) -> (h: f32[N,2], loss: f32[], grad.w: f32[10,2]) {
   %sigma = fill {value=0.5} : f32[]

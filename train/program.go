@@ -124,9 +124,14 @@ func (p *program) function(name string) (*function, error) {
 	return f, nil
 }
 
-// runnable says what the device has no kernel for, of functions that run in their turn: else a run would end
-// when it comes to one.
+// runnable says which step function moves nothing, and what the device has no kernel for, of functions that
+// run in their turn: else a run would end when it comes to one, or learn nothing.
 func (p *program) runnable() error {
+	for _, name := range []string{"train", "pretrain", "joint", "fit"} {
+		if f := p.Func(name); f != nil && len(p.Params) > 0 && !slices.ContainsFunc(f.Results, moves) {
+			return fmt.Errorf(`train: @%s moves no parameter: write {differentiate="loss"} behind its results, and let the loss depend on parameters`, name)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(turns)) {
 		f := p.Func(name)
 		if f == nil {
@@ -139,6 +144,11 @@ func (p *program) runnable() error {
 		}
 	}
 	return nil
+}
+
+// moves reports whether a result of a step changes what the next one reads.
+func moves(r ir.Result) bool {
+	return slices.ContainsFunc([]string{gradPrefix, models.RunningPrefix, models.NextPrefix}, func(prefix string) bool { return strings.HasPrefix(r.Name, prefix) })
 }
 
 // run runs a function at a step of the run.

@@ -121,6 +121,19 @@ func TestInterruptedBeforeTheFirstStep(t *testing.T) {
 	}
 }
 
+// A program whose step moves nothing is refused before it trains.
+func TestRefusedStepWithoutGradients(t *testing.T) {
+	ds, cfg := synthetic(t, 1), configure(t, "mlp")
+	m, err := Nodes(ds).Module("mlp", cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(m.Func("train").Attrs, "differentiate")
+	if _, err := Train(context.Background(), Job{Model: "mlp.gsr", Module: m, Task: Nodes(ds)}, cfg, Options{}); err == nil || !strings.Contains(err.Error(), `@train moves no parameter: write {differentiate="loss"}`) {
+		t.Errorf("%v", err)
+	}
+}
+
 // Refusals name options as --set takes them.
 func TestRefusedOptions(t *testing.T) {
 	for set, want := range map[string]string{
