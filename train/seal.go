@@ -1,9 +1,11 @@
 package train
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -14,14 +16,26 @@ import (
 	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
 
-// Verify checks the files of a finished run: all that [Load] and [ReadMetrics] look at.
+// Verify checks the files of a finished run: all that [Load] and [checkpoint.ReadMetrics] look at, and
+// that the metrics end where the run did.
 func Verify(dir string) (*Info, error) {
 	_, info, err := Load(dir)
 	if err != nil {
 		return nil, err
 	}
-	_, err = checkpoint.ReadMetrics(dir)
-	return info, err
+	records, err := checkpoint.ReadMetrics(dir)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, checkpoint.MetricsFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if end := append(bytes.SplitAfterN(text, []byte{'\n'}, len(records)+1), nil)[len(records)]; len(end) > 0 {
+		return nil, checkpoint.Damage(path, fmt.Errorf("line %d was added after the run had ended", len(records)+1))
+	}
+	return info, nil
 }
 
 // Seal adds checksums to a finished run of an earlier version, after it has checked

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -377,6 +378,17 @@ func TestReadMetrics(t *testing.T) {
 	}
 	if _, err := checkpoint.ReadMetrics(t.TempDir()); err == nil {
 		t.Error("a folder without metrics has some")
+	}
+	if _, err := Verify(dir); err != nil {
+		t.Error(err)
+	}
+	path := filepath.Join(dir, checkpoint.MetricsFile)
+	text, err := os.ReadFile(path)
+	if err := errors.Join(err, os.WriteFile(path, append(text, `{"epoch":5}`...), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Verify(dir); err == nil || !strings.Contains(err.Error(), "line 5 was added after the run had ended") {
+		t.Errorf("a line behind the last one: %v", err)
 	}
 }
 

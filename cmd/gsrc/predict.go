@@ -93,7 +93,7 @@ func (a *app) verifyRun(dir string, seal bool) error {
 		a.logf("%s", line)
 		return nil
 	}
-	fmt.Fprintf(a.stdout, "%s: run.json, metrics.jsonl, config.toml and %d other files are what was written\n", dir, len(info.Files))
+	fmt.Fprintf(a.stdout, "%s: run.json, %d other files and, but for its times, metrics.jsonl are what was written; config.toml says the same of all that changes results\n", dir, len(info.Files))
 	return nil
 }
 
