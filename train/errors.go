@@ -3,7 +3,6 @@ package train
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/gsrc-dev/gsrc/ir"
 )
@@ -14,7 +13,7 @@ type NonFiniteError struct {
 	Phase string
 	Step  int    // of the run, from 0
 	Term  string // which term of the loss, or which gradient
-	Value float32
+	Value float32 // NaN or infinite; 0 where Term is of many numbers
 	// Advice is what to try.
 	Advice string
 	// Dir is the run directory with the last good checkpoint, or empty.
@@ -23,7 +22,7 @@ type NonFiniteError struct {
 
 func (e *NonFiniteError) Error() string {
 	text := fmt.Sprintf("step %d of phase %s: %s is not finite", e.Step, e.Phase, e.Term)
-	if !strings.Contains(e.Term, "gradient") {
+	if e.Value-e.Value != 0 {
 		text = fmt.Sprintf("step %d of phase %s: %s is %v", e.Step, e.Phase, e.Term, e.Value)
 	}
 	text += "; " + e.Advice
