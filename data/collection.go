@@ -99,6 +99,12 @@ func (l *loader) finishCollection(path string, r reader) (*Collection, error) {
 	if l.opts.Edges != "" {
 		return nil, fmt.Errorf("%s: edges are made of features in data sets of one graph (data.edges); this is a collection of graphs", path)
 	}
+	if l.opts.Split != "" {
+		return nil, badFile(path, "split %s: a collection of graphs is split into folds of graphs, one for each seed", quote(l.opts.Split)).hint("leave --split out")
+	}
+	if err := l.withoutTables(path); err != nil {
+		return nil, err
+	}
 	c, err := r.collection()
 	if err != nil {
 		return nil, overBudget(path, err)

@@ -261,6 +261,10 @@ func TestCollectionErrors(t *testing.T) {
 			checkFault(t, err)
 		}
 	}
+	for want, o := range map[string]LoadOptions{"these data have no tables": {Tables: Tables{Label: "nosuch"}}, "split into folds of graphs": {Split: "random:0.6,0.2,0.2"}} {
+		_, _, err := LoadAny(writeFiles(t, tuFiles()), o)
+		wantError(t, err, want, "leave --")
+	}
 	_, err := Load(writeFiles(t, tuFiles()), LoadOptions{})
 	wantError(t, err, "a collection of graphs, where one graph is wanted", "gsrc data info")
 	_, err = LoadCollection("testdata/csr.npz", LoadOptions{})

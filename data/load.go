@@ -73,11 +73,19 @@ func (l *loader) unread(path string, ds *Dataset) error {
 	if t.time != "" && ds.times == nil {
 		return badFile(path, "split time:%s: these data have no table of nodes with such a column", t.time).hint("write for example per-class:20,500,1000, random:0.6,0.2,0.2 or ratio:0.05")
 	}
-	if ds.Format == "folder" || t.ID+t.Label+t.Split+t.Source+t.Target+t.Weight+t.Merge == "" && len(t.Ignore) == 0 {
+	if ds.Format == "folder" {
 		return nil
 	}
 	if t.Split != "" {
 		return badFile(path, "split %s: these data have no table with such a column", quote(t.Split)).hint("write for example per-class:20,500,1000, random:0.6,0.2,0.2 or ratio:0.05")
+	}
+	return l.withoutTables(path)
+}
+
+// withoutTables refuses options that say which columns of tables are what.
+func (l *loader) withoutTables(path string) error {
+	if t := l.opts.Tables; t.ID+t.Label+t.Source+t.Target+t.Weight+t.Merge == "" && len(t.Ignore) == 0 {
+		return nil
 	}
 	return badFile(path, "options say which columns of tables are what, and these data have no tables").hint("leave --id, --label, --source, --target, --weight, --ignore and --merge out")
 }
