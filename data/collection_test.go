@@ -277,6 +277,26 @@ func TestCollectionErrors(t *testing.T) {
 	wantError(t, err, "holds no files")
 }
 
+// So many graphs as a run needs are enough for every seed, and what is known of fewer says so.
+func TestLeastGraphs(t *testing.T) {
+	c := &Collection{Name: "c", Classes: 1, Labels: make([]int32, leastGraphs)}
+	for range leastGraphs {
+		c.Graphs = append(c.Graphs, &graph.Graph{N: 1})
+	}
+	for seed := range uint64(20) {
+		if _, err := c.SplitFor(seed); err != nil {
+			t.Error(err)
+		}
+	}
+	c.Graphs, c.Labels = c.Graphs[1:], c.Labels[1:]
+	_, err := c.SplitFor(0)
+	wantError(t, err, "c has 11 graphs", "12 or more are needed")
+	var b strings.Builder
+	if err := (CollectionInfo{Graphs: 11}).WriteText(&b); err != nil || !strings.Contains(b.String(), "none can be drawn: 12 or more graphs are needed") {
+		t.Errorf("%v: %s", err, b.String())
+	}
+}
+
 func TestDrawFolds(t *testing.T) {
 	c := &Collection{Name: "c", Classes: 3}
 	for g := range 103 {

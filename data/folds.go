@@ -13,6 +13,10 @@ import (
 // FoldCount is how many folds graph classification is judged on by convention.
 const FoldCount = 10
 
+// leastGraphs is how many graphs the split of a run needs where folds are drawn: with fewer, less than
+// [FoldCount] may be left to train on, of which validation graphs are one in so many.
+const leastGraphs = 12
+
 // foldsFolder holds folds that come with a collection: test_idx-K.txt and
 // train_idx-K.txt with the numbers of graphs, from 0.
 const foldsFolder = "10fold_idx"
@@ -36,6 +40,8 @@ func (c *Collection) SplitFor(seed uint64) (Split, error) {
 	count := uint64(FoldCount)
 	if c.Folds != nil {
 		count = uint64(len(c.Folds))
+	} else if len(c.Graphs) < leastGraphs {
+		return Split{}, fmt.Errorf("%s has %d graphs; for %d folds with validation graphs, %d or more are needed", c.Name, len(c.Graphs), FoldCount, leastGraphs)
 	}
 	folds, err := c.FoldsFor(seed / count)
 	if err != nil {

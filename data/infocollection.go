@@ -120,6 +120,8 @@ func (in CollectionInfo) WriteText(w io.Writer) error {
 	writeClasses(&b, in.ClassNames, in.ClassCounts)
 	if in.Folds > 0 {
 		line("folds", "%d, with the data, which test %d of the %d graphs", in.Folds, in.Tested, in.Graphs)
+	} else if in.Graphs < leastGraphs {
+		line("folds", "none with the data, and none can be drawn: %d or more graphs are needed, and there are %d", leastGraphs, in.Graphs)
 	} else {
 		line("folds", "none with the data; %d stratified ones are drawn for each seed", FoldCount)
 	}
