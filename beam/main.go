@@ -70,7 +70,7 @@ func main() {
 	case "shards":
 		var ds *data.Dataset
 		if ds, err = data.Load(*source, data.LoadOptions{Directed: o.Directed}); err == nil {
-			err = pipeline.WriteShards(ds, o.Out, *files)
+			err = pipeline.WriteShards(ctx, ds, o.Out, *files)
 		}
 	default:
 		flag.Usage()

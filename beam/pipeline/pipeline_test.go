@@ -97,10 +97,31 @@ func exported(t *testing.T, r *run.Run) (dist string) {
 func shards(t *testing.T, ds *data.Dataset, runDir string) Options {
 	t.Helper()
 	dir := t.TempDir()
-	if err := WriteShards(ds, dir, 3); err != nil {
+	if err := WriteShards(t.Context(), ds, dir, 3); err != nil {
 		t.Fatal(err)
 	}
 	return Options{Run: runDir, Nodes: dir + "/nodes-*.parquet", Edges: dir + "/edges-*.parquet"}
+}
+
+// Shards are written to an empty folder, or beside what an earlier command left that did not end.
+func TestWriteShards(t *testing.T) {
+	ds, err := data.Load("synthetic", data.LoadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "nodes-00003-of-00004.parquet"+unfinished), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteShards(t.Context(), ds, dir, 2); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := filepath.Glob(dir + "/*"); err != nil || len(names) != 4 {
+		t.Errorf("files %v, %v", names, err)
+	}
+	if err := WriteShards(t.Context(), ds, dir, 2); err == nil || !strings.Contains(err.Error(), "is not empty: it has ") {
+		t.Errorf("a folder with shards: %v", err)
+	}
 }
 
 type maker func(context.Context, Options) (*Pipeline, error)

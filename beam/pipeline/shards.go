@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,18 +23,24 @@ type edgeRow struct {
 }
 
 // WriteShards writes a graph as this package reads it: so many files nodes-*.parquet and
-// edges-*.parquet in a folder, which is made. An undirected edge is listed once.
-func WriteShards(ds *data.Dataset, dir string, files int) error {
+// edges-*.parquet in a folder, which is made, or must be empty. An undirected edge is listed once.
+// Files get their names when all are written.
+func WriteShards(ctx context.Context, ds *data.Dataset, dir string, files int) error {
 	if files < 1 {
 		return fmt.Errorf("%d files were asked for; 1 is the least", files)
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
+	if err := prepare(ctx, dir); err != nil {
+		return err
+	}
+	var names []string
 	x := ds.X.ToDense()
 	for f := range files {
 		name := func(kind string) string {
-			return filepath.Join(dir, fmt.Sprintf("%s-%05d-of-%05d.parquet", kind, f, files))
+			names = append(names, filepath.Join(dir, fmt.Sprintf("%s-%05d-of-%05d.parquet", kind, f, files)))
+			return names[len(names)-1] + unfinished
 		}
 		var nodes []nodeRow
 		for v := ds.Graph.N * f / files; v < ds.Graph.N*(f+1)/files; v++ {
@@ -54,6 +61,11 @@ func WriteShards(ds *data.Dataset, dir string, files int) error {
 			edges = append(edges, edgeRow{ds.NodeID(int(e[0])), ds.NodeID(int(e[1]))})
 		}
 		if err := parquet.WriteFile(name("edges"), edges); err != nil {
+			return err
+		}
+	}
+	for _, name := range names {
+		if err := os.Rename(name+unfinished, name); err != nil {
 			return err
 		}
 	}
