@@ -15,6 +15,7 @@ import (
 	"github.com/gsrc-dev/gsrc/beam/pipeline"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/internal/budget"
+	"github.com/gsrc-dev/gsrc/internal/nearest"
 )
 
 const usage = `gsrc-beam uses a trained run of gsrc on a graph in Parquet files, by Apache Beam.
@@ -74,11 +75,20 @@ func main() {
 		}
 	default:
 		flag.Usage()
+		fmt.Fprintln(os.Stderr, "\ngsrc-beam:", unknown(command))
 		os.Exit(2)
 	}
 	if err != nil {
 		fail(err)
 	}
+}
+
+// unknown says what is wrong with a command that is none.
+func unknown(command string) string {
+	if command == "" {
+		return "the first argument must be a command: predict, embed, refine or shards"
+	}
+	return fmt.Sprintf("no command %q%s", command, nearest.Hint(command, []string{"predict", "embed", "refine", "shards"}))
 }
 
 func fail(err error) {

@@ -8,6 +8,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/crc32"
@@ -91,7 +92,22 @@ type Pipeline struct {
 	model   []byte
 }
 
+// given reports the flag of an option that is missing.
+func given(flag, value, doc string) error {
+	if value == "" {
+		return fmt.Errorf("--%s is missing: give the %s", flag, doc)
+	}
+	return nil
+}
+
 func newPipeline(ctx context.Context, o Options, kind string) (*Pipeline, error) {
+	if err := cmp.Or(given("model", o.Run, "directory of a trained run"), given("nodes", o.Nodes, "pattern of the nodes' Parquet files"),
+		given("edges", o.Edges, "pattern of the edges' Parquet files"), given("out", o.Out, "folder for the output")); err != nil {
+		return nil, err
+	}
+	if o.Partitions < 0 {
+		return nil, fmt.Errorf("--partitions is %d; give a number from 1 on, or 0, which is one for every 16,384 nodes", o.Partitions)
+	}
 	r, err := run.Open(o.Run)
 	if err != nil {
 		return nil, err
@@ -122,7 +138,7 @@ func newPipeline(ctx context.Context, o Options, kind string) (*Pipeline, error)
 		return nil, fmt.Errorf("%s: there are no nodes", o.Nodes)
 	}
 	l := Layout{Nodes: n, Partitions: o.Partitions}
-	if l.Partitions <= 0 {
+	if l.Partitions == 0 {
 		l.Partitions = (n + nodesOfPartition - 1) / nodesOfPartition
 	}
 	l.Partitions = min(l.Partitions, n)

@@ -124,6 +124,27 @@ func TestWriteShards(t *testing.T) {
 	}
 }
 
+// What is missing of the options, or wrong, is named as its flag is.
+func TestRefusedOptions(t *testing.T) {
+	good := Options{Run: "run", Nodes: "nodes", Edges: "edges", Out: "out"}
+	for want, change := range map[string]func(*Options){
+		"--model is missing":  func(o *Options) { o.Run = "" },
+		"--nodes is missing":  func(o *Options) { o.Nodes = "" },
+		"--edges is missing":  func(o *Options) { o.Edges = "" },
+		"--out is missing":    func(o *Options) { o.Out = "" },
+		"--partitions is -5;": func(o *Options) { o.Partitions = -5 },
+	} {
+		o := good
+		change(&o)
+		if _, err := Predict(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	if err := WriteShards(t.Context(), nil, "", 1); err == nil || !strings.Contains(err.Error(), "--out is missing") {
+		t.Errorf("shards: %v", err)
+	}
+}
+
 type maker func(context.Context, Options) (*Pipeline, error)
 
 // output runs a pipeline and returns its rows in the order of its files, as text.

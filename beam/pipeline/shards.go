@@ -26,6 +26,9 @@ type edgeRow struct {
 // edges-*.parquet in a folder, which is made, or must be empty. An undirected edge is listed once.
 // Files get their names when all are written.
 func WriteShards(ctx context.Context, ds *data.Dataset, dir string, files int) error {
+	if err := given("out", dir, "folder for the shards"); err != nil {
+		return err
+	}
 	if files < 1 {
 		return fmt.Errorf("%d files were asked for; 1 is the least", files)
 	}
