@@ -166,14 +166,11 @@ is printed to standard error.`,
 			}
 			bar.finish()
 			a.judge(r)
-			what, n := "nodes", len(r.Predicted)
-			if r.Graphs {
-				what = "graphs"
-			}
+			n := len(r.Predicted)
 			if r.Selected != nil {
 				n = len(r.Selected)
 			}
-			a.logf("wrote %s, %d %s", out, n, what)
+			a.logf("wrote %s, %d %s", out, n, classified(r))
 			return nil
 		},
 	}
@@ -216,11 +213,19 @@ func readNames(list []string) ([]string, error) {
 	return names, nil
 }
 
+// classified says what a prediction is of.
+func classified(p *gsrc.Prediction) string {
+	if p.Graphs {
+		return "graphs"
+	}
+	return "nodes"
+}
+
 // judge tells how predictions compare with the labels of the data, if there are
 // any.
 func (a *app) judge(p *gsrc.Prediction) {
 	if p.Unknown > 0 {
-		a.logf("%d nodes have a label that is no class of the model: they are not judged", p.Unknown)
+		a.logf("%d %s have a label that is no class of the model: they are not judged", p.Unknown, classified(p))
 	}
 	r := p.Report
 	if r == nil {
@@ -230,7 +235,7 @@ func (a *app) judge(p *gsrc.Prediction) {
 	if p.TrainingGraph {
 		about = ", those of the training included"
 	}
-	a.logf("%d labelled nodes%s: accuracy %.2f %%, %s", r.Nodes, about, r.Accuracy, quality(r))
+	a.logf("%d labelled %s%s: accuracy %.2f %%, %s", r.Nodes, classified(p), about, r.Accuracy, quality(r))
 	if len(r.Confusion) == 0 || len(r.Confusion) > widestConfusion {
 		return
 	}
