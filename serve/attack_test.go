@@ -153,6 +153,9 @@ func newVictim(t *testing.T, o Options) *victim {
 	t.Cleanup(func() { conn.Close() })
 	v.grpc = pb.NewGRPCInferenceServiceClient(conn)
 	v.start = v.memory("VmRSS")
+	if peak := v.memory("VmHWM"); peak > o.Memory {
+		t.Errorf("the process took %s to start, and its budget is %s", budget.Format(peak), budget.Format(o.Memory))
+	}
 	return v
 }
 
@@ -365,6 +368,9 @@ func TestAttacksOnEvidence(t *testing.T) {
 	if _, err := run.Build(t.Context(), o.Dist, gsrc.BuildOptions{Unverified: true, Pipeline: export.PipelineOff}); err != nil {
 		t.Fatal(err)
 	}
+	little := o
+	little.Data, little.Updates, little.Memory = "", false, 320<<20
+	newVictim(t, little).end()
 	v := newVictim(t, o)
 	const nodes, times = 2000, 50_000
 	x := floats("x", nodes, 128)

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 
 	"github.com/gsrc-dev/gsrc/export/inspect"
+	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
@@ -119,10 +121,15 @@ type probe struct {
 	nodes, degree, k int
 	apart            bool // nodes have no neighbours in common
 	hubs             int
+	bare             bool // all features but the first are 0
 }
 
-// Tables round degrees up, at most to nearly the double just above a power of two.
-var edgeProbes = []probe{{nodes: 1024, degree: 1}, {nodes: 512, degree: 3}, {nodes: 512, degree: 5}, {nodes: 256, degree: 9}, {nodes: 128, degree: 33}, {nodes: 160, degree: 129}}
+// Tables round degrees up, at most to nearly the double just above a power of two. The
+// probes are small, since the budget of a server that starts holds for them, too.
+var edgeProbes = []probe{{nodes: 1024, degree: 1}, {nodes: 512, degree: 3}, {nodes: 512, degree: 5}, {nodes: 256, degree: 9}, {nodes: 64, degree: 33}, {nodes: 66, degree: 65}}
+
+// probeBytes is about what a probe may take.
+const probeBytes = 32 << 20
 
 // Scratch measures a model of the export.
 func (d *Dist) Scratch(role string) (*Scratch, error) {
@@ -140,29 +147,47 @@ func (d *Dist) Scratch(role string) (*Scratch, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer shapes.Close()
+	defer func() { // before the next model is measured
+		shapes.Close()
+		debug.FreeOSMemory()
+		ort.Trim()
+	}()
 	peak := func(p probe) (most float64, in map[string]ort.Tensor, err error) {
 		if in, err = d.probeInputs(role, p); err != nil {
 			return 0, nil, err
 		}
 		n, err := shapes.Peak(in)
+		ort.Trim()
 		return float64(n), in, err
 	}
 	s := &Scratch{}
 	s.TwoStep, _ = strconv.ParseInt(i.Metadata[onnx.MetadataTwoStep], 10, 64) // none is 0
-	small, large := probe{nodes: 16}, probe{nodes: 1024}
-	if s.fixed, _, err = peak(small); err != nil {
+	// withoutEdges is what is taken however many nodes there are, and what each takes.
+	withoutEdges := func(bare bool) (fixed, node float64, err error) {
+		small := probe{nodes: 16, bare: bare}
+		if fixed, _, err = peak(small); err != nil {
+			return 0, 0, err
+		}
+		large := probe{nodes: max(32, int(min(1024, float64(small.nodes)*probeBytes/fixed))), bare: bare}
+		most, _, err := peak(large)
+		s.square = most / float64(large.nodes*large.nodes) // where edges are a matrix
+		return fixed, max(0, most-fixed) / float64(large.nodes-small.nodes), err
+	}
+	if s.fixed, s.node, err = withoutEdges(false); err != nil {
 		return nil, err
 	}
-	most, _, err := peak(large)
-	if err != nil {
-		return nil, err
+	takes := func(name string) bool {
+		return slices.ContainsFunc(info.Inputs, func(in manifest.IOInfo) bool { return in.Name == name })
 	}
-	s.node = max(0, most-s.fixed) / float64(large.nodes-small.nodes)
-	for _, in := range info.Inputs {
-		if in.Name == onnx.InputAdjacency { // which stands for nodes and edges
-			s.square = most / float64(large.nodes*large.nodes)
-			return s, nil
+	if takes(onnx.InputAdjacency) { // which stands for nodes and edges
+		return s, nil
+	}
+	s.square = 0
+	// Elements in CSR take so much that what edges take is not seen beside them.
+	bare, fixed, node := takes(onnx.InputIndptr), s.fixed, s.node
+	if bare {
+		if fixed, node, err = withoutEdges(true); err != nil {
+			return nil, err
 		}
 	}
 	common := i.Scope(onnx.SharedEdges)
@@ -172,32 +197,42 @@ func (d *Dist) Scratch(role string) (*Scratch, error) {
 		// What a node's neighbours take is counted at the pairs. All nodes are alike, so
 		// that every pair passes the threshold; of each two candidates one is the other's.
 		s.square = 4.0 / onnx.NearestBlocks
-		probes = append([]probe{{nodes: 128, k: 127}}, probes...)
+		probes = append([]probe{{nodes: 64, k: 63}}, probes...)
 	}
 	if common { // lists that are far longer than those of the edges
-		p := probe{nodes: 16, hubs: 48}
+		p := probe{nodes: 16, hubs: 48, bare: bare}
 		most, in, err := peak(p)
 		if err != nil {
 			return nil, err
 		}
-		s.shared = (most - s.fixed - s.node*float64(p.size())) / float64(d.Common(int64(p.size()), in[onnx.InputEdgeIndex].I64, in["pairs"].I64, 0, s.Near))
+		s.shared = (most - fixed - node*float64(p.size())) / float64(d.Common(int64(p.size()), in[onnx.InputEdgeIndex].I64, in["pairs"].I64, 0, s.Near))
 	}
 	for _, p := range probes {
-		p.apart = common && p.k == 0
-		most, in, err := peak(p)
-		if err != nil {
-			return nil, err
-		}
+		p.apart, p.bare = common && p.k == 0, bare
 		entries := float64(p.nodes * (p.degree + p.k))
 		if p.k > 0 {
 			entries /= 2
 		}
 		// Of two nodes that are two steps apart each proposes the other.
 		entries += float64(p.nodes*min(2*p.degree, max(0, p.nodes-1-2*p.degree), int(s.TwoStep))) / 2
+		lists := 0.0
 		if s.Near > 0 {
-			most -= float64(s.shared * float64(d.Common(int64(p.size()), in[onnx.InputEdgeIndex].I64, in["pairs"].I64, int64(p.k), s.Near)))
+			list, _ := p.edges()
+			pairs := list
+			if !takes("pairs") {
+				pairs = nil
+			}
+			lists = float64(s.shared * float64(d.Common(int64(p.size()), list, pairs, int64(p.k), s.Near)))
 		}
-		s.edge = max(s.edge, (most-s.fixed-s.node*float64(p.size()))/entries)
+		if fixed+node*float64(p.size())+s.edge*entries+lists > probeBytes {
+			continue // the ones before it tell nearly as much
+		}
+		most, _, err := peak(p)
+		if err != nil {
+			return nil, err
+		}
+		most -= lists
+		s.edge = max(s.edge, (most-fixed-node*float64(p.size()))/entries)
 	}
 	return s, nil
 }
@@ -264,6 +299,13 @@ func (d *Dist) probeInputs(role string, p probe) (map[string]ort.Tensor, error) 
 		return in, nil
 	}
 	in["x"] = ones(d.Manifest.NumFeatures)
+	if p.bare {
+		for i := range in["x"].F32 {
+			if i%d.Manifest.NumFeatures > 0 {
+				in["x"].F32[i] = 0
+			}
+		}
+	}
 	_, err := d.prepare(role, in, &index, nil)
 	return in, err
 }

@@ -37,7 +37,9 @@ func (i *Inspection) OpenShapes(o ort.Options) (*ShapeSession, error) {
 		}
 	}
 	g.Output, g.ValueInfo = nil, nil
-	for _, v := range s.values {
+	// onnxruntime begins with what it needs for the last node that nobody reads: in this
+	// order each shape is taken as soon as its value is there, which is then freed.
+	for _, v := range slices.Backward(s.values) {
 		g.Node = append(g.Node, &onnxpb.NodeProto{OpType: "Shape", Input: []string{v}, Output: []string{shapePrefix + v}})
 		g.Output = append(g.Output, &onnxpb.ValueInfoProto{Name: shapePrefix + v, Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: &onnxpb.TypeProto_Tensor{ElemType: int32(onnx.Int64Type)}}}})
 	}
