@@ -264,8 +264,12 @@ func (j *journal) replay(r *Graph, from *Snapshot, logs []int64) (*Snapshot, err
 				j.since += info.Size()
 			}
 		} else {
+			begin := wal.Open
+			if v <= from.Version { // its log was begun before the graph, or journal.json, was there
+				begin = wal.Reopen
+			}
 			var cut int64
-			if j.w, cut, err = wal.Open(path, read); cut > 0 {
+			if j.w, cut, err = begin(path, read); cut > 0 {
 				j.log("%s: removed the last %d bytes, a record that was not finished; no update in it had been answered", path, cut)
 			}
 		}

@@ -288,6 +288,10 @@ func TestJournalFaults(t *testing.T) {
 	bad[at] ^= 4
 	put(bad)
 	fault("a damaged update", "the updates of version 4 are lost", dist, path)
+	for _, n := range []int{0, 3} {
+		put(text[:n])
+		fault("a log that was emptied", "its records are lost", dist, path)
+	}
 	put(text[:len(text)-3])
 	r = open(t, dist, path, dir)
 	if v := r.Snapshot().Version; v != 6 {

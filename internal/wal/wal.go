@@ -67,7 +67,19 @@ type Log struct {
 // record in turn; it must not keep them. What follows the last whole record because
 // writing was cut off is removed, and cut says how many bytes that were. The error is a
 // *[DamageError] where a record is damaged; the file is then as it was.
+//
+// A log that is not there, or without even its first bytes, is begun.
 func Open(path string, read func(record []byte) error) (l *Log, cut int64, err error) {
+	return open(path, true, read)
+}
+
+// Reopen is Open for a log that was begun: one without its first bytes has lost its
+// records, which no crash does, since they are on the disk before Open returns.
+func Reopen(path string, read func(record []byte) error) (l *Log, cut int64, err error) {
+	return open(path, false, read)
+}
+
+func open(path string, begin bool, read func(record []byte) error) (l *Log, cut int64, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, 0, err
@@ -87,6 +99,9 @@ func Open(path string, read func(record []byte) error) (l *Log, cut int64, err e
 		return read(record)
 	}); err != nil {
 		return nil, 0, err
+	}
+	if l.size == 0 && !begin {
+		return nil, 0, emptied(path, info.Size())
 	}
 	if l.size == 0 { // new, or not even the magic came through
 		if err := l.reset(); err != nil {
@@ -121,8 +136,15 @@ func Read(path string, read func(record []byte) error) error {
 	if err != nil {
 		return err
 	}
-	_, err = scan(f, info.Size(), path, func(_ uint64, record []byte) error { return read(record) })
+	end, err := scan(f, info.Size(), path, func(_ uint64, record []byte) error { return read(record) })
+	if err == nil && end == 0 {
+		err = emptied(path, info.Size())
+	}
 	return err
+}
+
+func emptied(path string, size int64) error {
+	return fmt.Errorf("%s has %d bytes, and not the first %d of a log: it was emptied, and its records are lost", path, size, len(magic))
 }
 
 // scan reads records and returns where the last whole one ends.
