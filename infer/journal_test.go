@@ -505,6 +505,12 @@ func incrementalWithinBudget(t *testing.T, nodes int, set ...string) {
 		if o.Budget.Used() != 0 {
 			t.Errorf("%d bytes are held after the end", o.Budget.Used())
 		}
+		if two, g := &r.p.info.TwoStep, r.Snapshot().graph; *two > 0 {
+			all := r.models.bytes(g)
+			if *two = 0; all <= r.models.bytes(g) {
+				t.Error("candidates two steps away are not foreseen")
+			}
+		}
 	}
 	if reserved, takes := used[1]-used[0], held[1]-held[0]; takes < 1<<20 || reserved < takes || reserved > 6*takes {
 		t.Errorf("%d bytes are reserved for what takes %d", reserved, takes)

@@ -35,10 +35,11 @@ func (m *modelMemory) bytes(g *graph.Graph) int64 {
 		return 0
 	}
 	nodes, edges := int64(g.N), int64(len(g.Edges))
-	pairs, k := edges, int64(0)
+	pairs, k, proposed := edges, int64(0), int64(0) // candidates of each node by similarity, and all
 	if m.p.info.Graph == "refined" {
 		k = min(int64(m.p.info.K), nodes)
-		pairs += budget.Mul(nodes, k)
+		proposed = k + min(int64(m.p.info.TwoStep), nodes)
+		pairs += budget.Mul(nodes, proposed)
 	}
 	asked := pairs
 	if m.p.manifest.JudgesByEvidence() { // of all edges, and of some pairs at a time
@@ -48,14 +49,15 @@ func (m *modelMemory) bytes(g *graph.Graph) int64 {
 	most := int64(0)
 	for role, s := range m.roles {
 		if s.Common() && common < 0 {
-			common = m.common(g, k, s.Near)
+			common = m.common(g, proposed, s.Near)
 		}
 		entries := map[string]int64{"encoder": 2 * edges, "scorer": asked, "classifier": 2 * pairs, "pipeline": 2 * edges}[role]
 		searched := int64(0)
+		need := int64(0)
 		if role == "pipeline" {
-			searched = k
+			searched, need = k, s.Walks(nodes, m.index(g))
 		}
-		need := s.Bytes(nodes, entries, searched, max(0, common))
+		need += s.Bytes(nodes, entries, searched, max(0, common))
 		if role != "scorer" {
 			need += m.p.dist.HostBytes(role, nodes, entries)
 		}
@@ -69,6 +71,11 @@ func (m *modelMemory) bytes(g *graph.Graph) int64 {
 
 // common is [dist.Dist.Common] of a graph whose edges count in both directions.
 func (m *modelMemory) common(g *graph.Graph, k, near int64) int64 {
+	return m.p.dist.Common(int64(g.N), m.index(g), nil, k, near)
+}
+
+// index lists the edges in both directions, [2,·].
+func (m *modelMemory) index(g *graph.Graph) []int64 {
 	e := len(g.Edges)
 	list := make([]int64, 4*e)
 	for i, pair := range g.Edges {
@@ -76,7 +83,7 @@ func (m *modelMemory) common(g *graph.Graph, k, near int64) int64 {
 		list[i], list[2*e+i] = u, v
 		list[e+i], list[3*e+i] = v, u
 	}
-	return m.p.dist.Common(int64(g.N), list, nil, k, near)
+	return list
 }
 
 // refining and answering are the models that find the edges of another graph than the
