@@ -123,6 +123,11 @@ func (f *file) infer(ctx context.Context, r *Request) (*Result, error) {
 	if err := finite(r.Inputs, "element %d of the input %.60q of shape %v is %v; numbers are finite"); err != nil {
 		return nil, err
 	}
+	if t := r.input("edge_weight"); t != nil {
+		if i := slices.IndexFunc(t.F32, func(w float32) bool { return w < 0 }); i >= 0 {
+			return nil, invalid("element %d of the input \"edge_weight\" is %v; weights are finite and not negative", i, t.F32[i])
+		}
+	}
 	return f.gate.do(ctx, func() (*Result, error) {
 		out, err := f.run(f.dist.During(ctx), r)
 		if err != nil {
