@@ -11,8 +11,8 @@ import (
 // parameters are those before the step, and the last checkpoint stays.
 type NonFiniteError struct {
 	Phase string
-	Step  int    // of the run, from 0
-	Term  string // which term of the loss, or which gradient
+	Step  int     // of the run, from 0
+	Term  string  // which term of the loss, or which gradient
 	Value float32 // NaN or infinite; 0 where Term is of many numbers
 	// Advice is what to try.
 	Advice string
