@@ -109,6 +109,9 @@ func checksumOf(m *manifest.Manifest) (string, error) {
 // openJournal reads a journal, or begins one, for a graph as its data are. It returns
 // the version that its updates lead to, without answers, or first where there are none.
 func (r *Graph) openJournal(dir string, first *Snapshot, base *data.Dataset) (_ *Snapshot, err error) {
+	if err := mayBeJournal(dir); err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -141,6 +144,22 @@ func (r *Graph) openJournal(dir string, first *Snapshot, base *data.Dataset) (_ 
 		r.journal = j
 	}
 	return s, err
+}
+
+// mayBeJournal refuses a folder that is no journal and has other files, such as a data set.
+func mayBeJournal(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == journalFile }) {
+		return nil
+	}
+	for _, e := range entries {
+		name := e.Name()
+		_, isLog := numberIn(name, "updates-", ".log")
+		if !isLog && name != "lock" && name != "lost+found" && !strings.HasPrefix(name, "graph-") && !strings.HasPrefix(name, "."+journalFile) {
+			return fmt.Errorf("%s is no journal and holds %s: name a journal's folder, an empty one, or one that is not there", dir, name)
+		}
+	}
+	return err
 }
 
 // claim holds the journal against the export and the data, or writes down whose it is.

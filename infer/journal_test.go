@@ -269,6 +269,9 @@ func TestJournalFaults(t *testing.T) {
 	if _, err := OpenGraph(t.Context(), dist, path, GraphOptions{PredictOptions: PredictOptions{Provider: ort.CPU}, Journal: dir}); !errors.As(err, &held) {
 		t.Errorf("a journal that is in use: %v", err)
 	}
+	if _, err := OpenGraph(t.Context(), dist, path, GraphOptions{PredictOptions: PredictOptions{Provider: ort.CPU}, Journal: path}); err == nil || !strings.Contains(err.Error(), "is no journal and holds") {
+		t.Errorf("a data set as the journal: %v", err)
+	}
 	for i := range 6 {
 		mustUpdate(t, r, Update{X: []float32{30, float32(i)}, IDs: []string{fmt.Sprint("new ", i)}})
 	}

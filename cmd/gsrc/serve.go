@@ -123,6 +123,9 @@ those for health must then carry it.`,
 
 // compact folds a journal into a graph.
 func (a *app) compact(c *cobra.Command, o *serve.Options) error {
+	if _, err := os.Stat(o.Journal); err != nil {
+		return fmt.Errorf("there is no journal: %w", err)
+	}
 	p := o.Predict
 	p.Log = a.logf
 	r, err := infer.OpenGraph(c.Context(), o.Dist, o.Data, infer.GraphOptions{PredictOptions: p, ReadOnly: true, Journal: o.Journal})
