@@ -177,7 +177,7 @@ func newPredictor(dist, path string, o PredictOptions) (*predictor, error) {
 		return nil, err
 	}
 	// Where the sum of equal edges is taken, those without weights are counted.
-	counts := o.Load.Columns != nil && o.Load.Columns.Roles["weight"] != "" && p.ds.Roles.Source != "" && p.ds.Roles.Weight == ""
+	counts := load.Columns != nil && load.Columns.Roles["weight"] != "" && p.ds.Roles.Source != "" && p.ds.Roles.Weight == ""
 	switch {
 	case counts && p.info.ReadsWeights() && p.ds.Graph.Weights != nil:
 		p.o.Log("the model reads weights of edges, and %s has none: every edge weighs 1 each time that it is listed", path)
