@@ -13,6 +13,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/data/store"
+	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
@@ -356,7 +357,11 @@ func TestRefineTogether(t *testing.T) {
 		}
 		for i, edge := range g.Edges {
 			x := e.Edges[i]
-			if x.Source != edge.Source || x.Target != edge.Target || x.Status != edge.Status || math.Abs(float64(x.Probability-edge.Probability)) > 1e-3 {
+			off := math.Abs(float64(x.Probability - edge.Probability))
+			if edge.Status == graph.StatusRemoved {
+				off -= 1e-3 // the pipeline tells no more than that it is below the threshold
+			}
+			if x.Source != edge.Source || x.Target != edge.Target || x.Status != edge.Status || !(off <= 1e-5) {
 				t.Errorf("%s: edge %d is %+v by the export, %+v by the run", model, i, x, edge)
 			}
 		}

@@ -706,6 +706,20 @@ func TestNumbersAreFinite(t *testing.T) {
 	}
 }
 
+// An answer that is not finite is refused by the output that it is in.
+func TestAnswersAreFinite(t *testing.T) {
+	s := newServer(t, Options{})
+	f := s.models["classifier"].(*file)
+	f.run = func(*dist.Dist, *Request) (map[string]ort.Tensor, error) {
+		return map[string]ort.Tensor{"logits": ort.Float32s([]float32{1, float32(math.NaN())}, 1, 2), "probabilities": ort.Float32s([]float32{1, 0}, 1, 2)}, nil
+	}
+	x := Tensor{Name: "x", Datatype: FP32, Shape: []int64{1, int64(s.dist.Manifest.NumFeatures)}, F32: make([]float32, s.dist.Manifest.NumFeatures)}
+	edges := Tensor{Name: "edge_index", Datatype: INT64, Shape: []int64{2, 0}}
+	if _, err := f.infer(t.Context(), &Request{Inputs: []Tensor{x, edges}}); err == nil || !strings.Contains(err.Error(), "logits") || !strings.Contains(err.Error(), "too large for the model") {
+		t.Errorf("%v", err)
+	}
+}
+
 // A line of the log has the id, the time, the model and the rows of a request, answered or
 // refused, and none of its features, which the refusal may name.
 func TestRequestLog(t *testing.T) {
