@@ -421,6 +421,7 @@ func (p *predictor) graph(ctx context.Context) (*graph.Graph, error) {
 
 // refined returns the refined graph of the data: the training's, or a new one.
 func (p *predictor) refined(ctx context.Context) (*graph.Refined, error) {
+	others := p.refinesOthers()
 	switch {
 	case p.onTrainingGraph():
 		text, err := p.manifest.ReadFile(RefinedFile)
@@ -428,8 +429,8 @@ func (p *predictor) refined(ctx context.Context) (*graph.Refined, error) {
 			return nil, err
 		}
 		return p.ds.ReadRefined(filepath.Join(p.dir, RefinedFile), bytes.NewReader(text), p.info.Mode, p.info.Threshold)
-	case p.refinesOthers() != nil:
-		return nil, p.refinesOthers()
+	case others != nil:
+		return nil, others
 	case !p.manifest.Inductive:
 		return nil, fmt.Errorf("%s is not the graph that the model was trained on (%s), and its encoder reads structural attributes (x_struct), whose columns mean something for that graph only; train with --set deepwalk.width=0 for a model that serves other graphs", p.ds.Source, p.info.Data.Name)
 	}

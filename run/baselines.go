@@ -45,9 +45,9 @@ func (s *Setup) compare(ctx context.Context, b Baselines, r *Run, o train.Option
 	if s.Model != without && s.Model != "linear" {
 		c := s.Config.Clone()
 		c.Model.Smooth.Alpha, c.Model.Smooth.Correct = 0, 0
-		c.Train.FanOuts = "" // it draws no neighbours
-
-		if m, err := s.task.Module(without, c); err == nil { // whole graphs have none
+		c.Train.FanOuts = ""
+		// Whole graphs have none.
+		if m, err := s.task.Module(without, c); err == nil {
 			if noEdges, err = fit(without, "no edges", m, c); err != nil {
 				return err
 			}

@@ -126,7 +126,7 @@ func refusal(model string, info train.TaskInfo, module *ir.Module, raw bool) err
 	if !info.Rewired.Inductive() {
 		return fmt.Errorf("the model was trained on edges that take the place of the data's (data.edges=%s), and an export would be given others; train it without data.edges to export it", info.Rewired.Edges)
 	}
-	if f := module.Func("classify"); f != nil && f.Arg("embedding") != nil {
+	if models.ClassifiesEmbedding(module) {
 		return fmt.Errorf("the classifier of %s reads what the encoder makes of the training graph, and an export cannot hand that on yet; the graph that was learned is in refined_edges.csv of the run, and can train any other model", model)
 	}
 	return nil

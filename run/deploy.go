@@ -62,7 +62,7 @@ func (r *Run) Deploy() (*Deployed, error) {
 		return refuse("it was trained on edges that take the place of the data's (data.edges=%s)", from.Rewired.Edges)
 	case classify != nil && classify.Arg(models.KnownLabels) != nil:
 		return refuse("its classifier reads known labels")
-	case classify != nil && classify.Arg("embedding") != nil:
+	case models.ClassifiesEmbedding(module):
 		return refuse("its classifier reads what the encoder makes of the training graph")
 	}
 	if c := r.Result.Calibration; c != nil {

@@ -218,9 +218,10 @@ func (n nodeTask) sampledModule(t *trainer) *ir.Module {
 	return t.module // it has no place for weights
 }
 
-// compileSteps refuses a sampler that the model cannot train by. It puts, for a run on batches, functions of its steps in the place of those on the
-// whole graph: of the model on weighted edges, whose weights make up for what is not drawn, with
-// every value computed for the nodes that reach the seeds ([passes.ByHop]).
+// compileSteps refuses a sampler that the model cannot train by. For a run on batches it puts
+// functions of its steps in the place of those on the whole graph: of the model on weighted edges,
+// whose weights make up for what is not drawn, with every value computed for the nodes that reach
+// the seeds ([passes.ByHop]).
 func (n nodeTask) compileSteps(t *trainer) error {
 	if t.cfg.Train.Sampler == "edges" && t.edges != nil && !t.edges.fixed && t.prog.takes("anchors") && !takesSeedEdges(t.prog.Module) {
 		return noSampling(t, "edges", "its contrastive steps learn edges of all nodes")

@@ -196,7 +196,7 @@ func (d *Dist) Refine(x, edgeIndex ort.Tensor, weight *ort.Tensor, k int) (map[s
 		return nil, fmt.Errorf("k is %d; give the number of neighbours, 0 or more", k)
 	}
 	if len(x.Shape) == 2 && x.Shape[0] > onnx.MaxPipelineNodes {
-		return nil, fmt.Errorf("the graph has %d nodes; pipeline.onnx compares all pairs and takes at most %d: use encoder, scorer and classifier one after another", x.Shape[0], onnx.MaxPipelineNodes)
+		return nil, fmt.Errorf("the graph has %d nodes; pipeline.onnx compares all pairs and takes at most %d: use encoder, scorer and classifier one after another, where the export has these, or gsrc refine and gsrc predict with the run", x.Shape[0], onnx.MaxPipelineNodes)
 	}
 	return d.run("pipeline", map[string]ort.Tensor{"x": x, onnx.InputK: ort.Int64s([]int64{int64(k)}, 1)}, &edgeIndex, weight)
 }

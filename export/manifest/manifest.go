@@ -41,8 +41,8 @@ type Manifest struct {
 	// Task is what the classifier does: [TaskNodes] or [TaskGraphs]; empty in
 	// exports of a version that knew the first alone.
 	Task string `json:"task"`
-	// Inductive is false where edges have weights of their own, and where the encoder reads x_struct, whose basis belongs
-	// to the training graph: such an encoder serves no other graph.
+	// Inductive is false where the model serves no other graph than its training's: where edges have
+	// weights of their own, or the encoder reads x_struct, whose basis belongs to that graph.
 	Inductive bool          `json:"inductive"`
 	Lowering  onnx.Lowering `json:"lowering"`
 	// SparseX tells that encoder and classifier take the features in CSR, as
