@@ -180,6 +180,19 @@ func (l *loader) structural(g *graph.Graph) (*Features, error) {
 	return &Features{Rows: g.N, Cols: graph.EncodingWidth, Dense: x}, nil
 }
 
+// PlacesAs leaves of places in the graph the first columns, which is what models of versions before
+// [graph.Marks] were trained on.
+func (d *Dataset) PlacesAs(cols int) {
+	if !d.Structural || cols <= 0 || cols >= d.X.Cols {
+		return
+	}
+	x := &Features{Rows: d.X.Rows, Cols: cols}
+	for i := range d.X.Rows {
+		x.Dense = append(x.Dense, d.X.Dense[i*d.X.Cols:][:cols]...)
+	}
+	d.X = x
+}
+
 // featureFile reads features.npy, or features.npz with a dense array or the
 // arrays that scipy.sparse.save_npz writes.
 func (l *loader) featureFile(path string) (*Features, error) {

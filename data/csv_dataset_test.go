@@ -365,6 +365,11 @@ func TestFolderWithoutFeatures(t *testing.T) {
 	if x := ds.X.Dense; x[0] <= x[4*graph.EncodingWidth] {
 		t.Errorf("a node of two neighbours has the degree %v, one of none %v", x[0], x[4*graph.EncodingWidth])
 	}
+	before := mustLoad(t, dir, LoadOptions{})
+	before.PlacesAs(68)
+	if x := before.X; x.Cols != 68 || !slices.Equal(x.Dense[68:136], ds.X.Dense[ds.X.Cols:][:68]) {
+		t.Errorf("as models of earlier versions know places there are %d columns, or other ones", x.Cols)
+	}
 	if mustLoad(t, dir, LoadOptions{NoPrepare: true}).X.Dense[7] != ds.X.Dense[7] {
 		t.Error("read again, the columns are others")
 	}

@@ -5,13 +5,19 @@ import (
 	"math"
 
 	"github.com/gsrc-dev/gsrc/internal/fmath"
+	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
 const (
 	encodedWalks = 64 // columns of DeepWalk among those of Encodings
+	encodedMarks = 64 // of random numbers
 	// EncodingWidth is the number of columns of [Encodings].
-	EncodingWidth = 4 + encodedWalks
+	EncodingWidth = 4 + encodedWalks + encodedMarks
+
+	// markScale makes what tells nodes apart too small for a network to learn from: of inputs this small
+	// Adam, which moves weights by its learning rate, makes next to nothing.
+	markScale = 1e-3
 
 	mostReturnSteps = 1 << 32
 )
@@ -19,13 +25,13 @@ const (
 // EncodingBytes returns at most how much memory [Encodings] takes on a graph of n nodes,
 // beside its structure.
 func EncodingBytes(n int) int64 {
-	return DeepWalkOptions{Dim: encodedWalks}.Bytes(n) + int64(n)*(4*EncodingWidth+16)
+	return DeepWalkOptions{Dim: encodedWalks}.Bytes(n) + int64(n)*(4*EncodingWidth+4*encodedMarks+16)
 }
 
 // Encodings describes nodes by their places in the graph, [N, EncodingWidth] row-major: ln(1 +
 // degree), the probability that a random walk is back after 2, 3 and 4 steps (Dwivedi et al.
-// 2022; 0 where hubs make that more than mostReturnSteps operations), and [DeepWalk]. Every column has mean 0 and variance 1. Edges count in both directions,
-// without their weights.
+// 2022; 0 where hubs make that more than mostReturnSteps operations), and [DeepWalk]. These columns have mean 0 and variance 1. Edges count in both directions,
+// without their weights. The others are small random numbers, alike for no two nodes: [Marks].
 func Encodings(g *Graph) ([]float32, error) {
 	pool := kernels.NewPool(0)
 	defer pool.Close()
@@ -45,7 +51,7 @@ func Encodings(g *Graph) ([]float32, error) {
 		}
 		copy(row[4:], walks[v*encodedWalks:][:encodedWalks])
 	}
-	for c := range EncodingWidth {
+	for c := range EncodingWidth - encodedMarks {
 		sum, squares := 0.0, 0.0
 		for i := c; i < len(x); i += EncodingWidth {
 			sum += float64(x[i])
@@ -61,7 +67,24 @@ func Encodings(g *Graph) ([]float32, error) {
 			x[i] = float32((float64(x[i]) - mean) / scale)
 		}
 	}
+	marks := make([]float32, g.N*encodedMarks)
+	pool.Normal(marks, rng.New(0, "marks"))
+	for i, m := range marks {
+		x[i/encodedMarks*EncodingWidth+EncodingWidth-encodedMarks+i%encodedMarks] = m * markScale
+	}
 	return x, nil
+}
+
+// Marks returns the projection that reads of rows of [Encodings] what tells nodes apart,
+// [EncodingWidth, width] row-major. Places in a graph are made from its edges, so that those of the two ends of an
+// edge are alike whether it is right or wrong. Sums of marks over neighbours say how many two nodes share
+// (random indexing, Kanerva et al. 2000), and with the edge itself taken off nothing of it is left.
+func Marks(width int) []float32 {
+	p := make([]float32, EncodingWidth*width)
+	for k := range min(width, encodedMarks) {
+		p[(EncodingWidth-encodedMarks+k)*width+k] = 1 / markScale
+	}
+	return p
 }
 
 // returns gives the diagonals of P², P³ and P⁴, P = D⁻¹A of an undirected graph. As

@@ -202,6 +202,7 @@ func newPredictor(dist, path string, o PredictOptions) (*predictor, error) {
 	case p.ds.Structural && !trained.Structural:
 		return nil, fmt.Errorf("the nodes of %s have no features, and the model was trained on %d", path, p.manifest.NumFeatures)
 	}
+	p.ds.PlacesAs(p.manifest.NumFeatures)
 	if w := p.ds.EmptyWarning(); w != "" {
 		p.o.Log("warning: %s", w)
 	}

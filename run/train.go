@@ -303,5 +303,9 @@ func trainingData(info *train.Info, c *config.Config, given, output string) (tas
 	if checksum := t.Info().Checksum; checksum != info.Data.Checksum {
 		return nil, &otherDataError{path, checksum, info.Data.Checksum}
 	}
+	if ds, _ := t.data(); ds != nil && ds.Structural {
+		ds.PlacesAs(info.Data.Features)
+		return loaded(ds, nil, nil)
+	}
 	return t, nil
 }

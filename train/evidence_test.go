@@ -254,6 +254,50 @@ func TestEvidenceOfDenseGraphs(t *testing.T) {
 	}
 }
 
+// Where what describes nodes is made from the graph, a wrong edge is told from right ones, too: of its ends
+// such places are alike because of the edge.
+func TestEvidenceOfPlaces(t *testing.T) {
+	const nodes, near = 400, 4 // each is joined to the four before and behind it
+	r := rng.New(7, "places")
+	ds := &data.Dataset{Graph: &graph.Graph{N: nodes}, Structural: true, Classes: 2, Splits: []data.Split{{}}}
+	around := func(e [2]int32) bool { return e[1]-e[0] <= near || e[0]+nodes-e[1] <= near }
+	for u := range int32(nodes) {
+		ds.Labels = append(ds.Labels, u/(nodes/2))
+		into := []*[]int32{&ds.Splits[0].Train, &ds.Splits[0].Val, &ds.Splits[0].Test}[u%3]
+		*into = append(*into, u)
+		for v := u + 1; v < nodes; v++ {
+			if around([2]int32{u, v}) || r.Intn(uint64(u*nodes+v), 200) == 0 {
+				ds.Graph.Edges = append(ds.Graph.Edges, [2]int32{u, v})
+			}
+		}
+	}
+	x, err := graph.Encodings(ds.Graph)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ds.X = &data.Features{Rows: nodes, Cols: graph.EncodingWidth, Dense: x}
+	auc := func(ds *data.Dataset) float64 {
+		var scores []float32
+		var wrong, rows []int32
+		learned := run(t, "ecl-gsr", ds, Options{}, "model.edges.judge=evidence", "train.pretrain_steps=0", "train.joint_every=0", "train.epochs=1").Trained.Refined
+		for i, e := range learned.Candidates.Edges {
+			if learned.Candidates.Existing[i] {
+				rows, scores, wrong = append(rows, int32(len(rows))), append(scores, learned.Probability[i]), append(wrong, 1)
+				if around(e) {
+					wrong[len(wrong)-1] = 0
+				}
+			}
+		}
+		auc, _ := metrics.AUC(scores, 1, wrong, rows)
+		return auc
+	}
+	given := *ds
+	given.Structural = false // as if what describes nodes were not made from the edges
+	if places, given := auc(ds), auc(&given); places < 98 || given > places {
+		t.Errorf("wrong edges are told with AUC %.1f by places, %.1f by places that are taken for features", places, given)
+	}
+}
+
 // Training labels judge edges where that is asked for, and no other labels do.
 func TestLabelsJudgeEdges(t *testing.T) {
 	sets := []string{"model.edges.judge=evidence", "model.edges.labels=true", "train.pretrain_steps=0", "train.joint_every=0", "train.epochs=1"}

@@ -21,11 +21,11 @@ type FittedEvidence struct {
 }
 
 // fit is [evidence.fit], or gives the parameters what it gave them in an earlier run.
-func (c *FittedEvidence) fit(e *evidence, x graph.NodeFeatures, labels, training []int32, seed uint64) error {
+func (c *FittedEvidence) fit(e *evidence, x graph.NodeFeatures, places bool, labels, training []int32, seed uint64) error {
 	if c == nil {
-		return e.fit(x, labels, training, seed)
+		return e.fit(x, places, labels, training, seed)
 	}
-	key := e.key(x, labels, training, seed)
+	key := e.key(x, places, labels, training, seed)
 	c.mu.Lock()
 	known := c.params[key]
 	c.mu.Unlock()
@@ -35,7 +35,7 @@ func (c *FittedEvidence) fit(e *evidence, x graph.NodeFeatures, labels, training
 		}
 		return nil
 	}
-	if err := e.fit(x, labels, training, seed); err != nil {
+	if err := e.fit(x, places, labels, training, seed); err != nil {
 		return err
 	}
 	known = map[string][]float32{}
@@ -62,10 +62,10 @@ func (e *evidence) fittedParams() (names []string) {
 }
 
 // key is of all that [evidence.fit] reads.
-func (e *evidence) key(x graph.NodeFeatures, labels, training []int32, seed uint64) (key [sha256.Size]byte) {
+func (e *evidence) key(x graph.NodeFeatures, places bool, labels, training []int32, seed uint64) (key [sha256.Size]byte) {
 	h := sha256.New()
 	write := func(v any) { _ = binary.Write(h, binary.LittleEndian, v) } // a hash takes all
-	fmt.Fprintln(h, seed, e.g.N, len(e.g.Edges), x.Cols, len(x.RowPtr), len(x.Col), len(x.Val), len(x.Dense), e.fittedParams())
+	fmt.Fprintln(h, seed, places, e.g.N, len(e.g.Edges), x.Cols, len(x.RowPtr), len(x.Col), len(x.Val), len(x.Dense), e.fittedParams())
 	for _, f := range e.prog.Module.Funcs {
 		if f.Attrs.Bool(ir.Fixed) || f.Name == "rows" {
 			fmt.Fprintln(h, f)

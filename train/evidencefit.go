@@ -90,16 +90,20 @@ func (e *evidence) judgeLooked(l lookedAt, w []float32, names []string) (*judged
 	return &judgedEdges{columns, chosen(columns, l.fitted)}, nil
 }
 
-// fit gives the parameters of the evidence their values. x are the features of the nodes, labels
-// those of the nodes that are for training.
-func (e *evidence) fit(x graph.NodeFeatures, labels []int32, training []int32, seed uint64) error {
+// fit gives the parameters of the evidence their values. x are the features of the nodes, or their places in
+// the graph ([graph.Encodings]), labels those of the nodes that are for training.
+func (e *evidence) fit(x graph.NodeFeatures, places bool, labels []int32, training []int32, seed uint64) error {
 	s := rng.New(seed, "evidence")
 	if start := e.prog.params.Lookup(models.EvidenceSpectrum); start != nil {
 		v := make([]float32, len(start.Value.F32))
 		e.pool.Normal(v, s.Sub("spectrum"))
 		e.setFloats(models.EvidenceSpectrum, v)
 	}
-	e.setFloats(models.EvidenceProjection, x.LSA(e.pool, e.g.N, models.EvidenceWidth(x.Cols), s.Sub("projection")))
+	if width := models.EvidenceWidth(x.Cols); places {
+		e.setFloats(models.EvidenceProjection, graph.Marks(width))
+	} else {
+		e.setFloats(models.EvidenceProjection, x.LSA(e.pool, e.g.N, width, s.Sub("projection")))
+	}
 	if e.prog.params.Lookup(models.EvidenceClasses) != nil {
 		if err := e.fitClasses(labels, training); err != nil {
 			return err

@@ -270,7 +270,7 @@ func (t *nodeSteps) begin() error {
 		}
 		if p := t.optim.Lookup(models.EvidenceProjection).Value.F32; !slices.ContainsFunc(p, func(v float32) bool { return v != 0 }) { // or else an earlier part of the run has fitted it
 			err := t.pool.Until(t.ctx, func() error {
-				return t.opts.Evidence.fit(t.judge, t.ds.X.Attributes(), t.ds.Labels, t.split.Train, t.seed())
+				return t.opts.Evidence.fit(t.judge, t.ds.X.Attributes(), t.ds.Structural, t.ds.Labels, t.split.Train, t.seed())
 			})
 			if err != nil {
 				clear(p)
