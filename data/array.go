@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,12 +29,9 @@ func parseDtype(s string) (dtype, error) {
 		t = t[1:]
 	}
 	if len(t) >= 2 {
-		d.kind = t[0]
-		if n, err := strconv.ParseUint(t[1:], 10, 16); err == nil {
-			d.size = int(n)
-			if d.valid() {
-				return d, nil
-			}
+		n, err := strconv.ParseUint(t[1:], 10, 16)
+		if d.kind, d.size = t[0], int(n); err == nil && d.valid() {
+			return d, nil
 		}
 	}
 	return dtype{}, fmt.Errorf("type %s is not supported: save the array as float32, float64, int32, int64 or bool", quote(s))
@@ -41,18 +39,11 @@ func parseDtype(s string) (dtype, error) {
 
 // valid reports whether elements of the type can be read.
 func (d dtype) valid() bool {
-	switch d.kind {
-	case 'f':
-		return d.size == 4 || d.size == 8
-	case 'i', 'u':
-		return d.size == 1 || d.size == 2 || d.size == 4 || d.size == 8
-	case 'b':
-		return d.size == 1
-	case 'S':
-		return d.size > 0
-	}
-	return false
+	return d.kind == 'S' && d.size > 0 || slices.Contains([]string{"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"}, d.name())
 }
+
+// name is the type without its byte order, such as "f4".
+func (d dtype) name() string { return fmt.Sprintf("%c%d", d.kind, d.size) }
 
 func (d dtype) String() string {
 	order := "<"
@@ -62,7 +53,7 @@ func (d dtype) String() string {
 	case d.big:
 		order = ">"
 	}
-	return fmt.Sprintf("%s%c%d", order, d.kind, d.size)
+	return order + d.name()
 }
 
 // array is a NumPy array as a file holds it: data aliases the file's bytes and
@@ -111,13 +102,7 @@ func newArray(d dtype, shape []int, fortran bool, data []byte) (*array, error) {
 }
 
 // shapeString formats a shape as NumPy does, for errors.
-func shapeString(shape []int) string {
-	s := make([]string, len(shape))
-	for i, n := range shape {
-		s[i] = strconv.Itoa(n)
-	}
-	return "[" + strings.Join(s, ",") + "]"
-}
+func shapeString(shape []int) string { return strings.ReplaceAll(fmt.Sprint(shape), " ", ",") }
 
 // len returns the number of elements.
 func (a *array) len() int { return len(a.data) / a.dtype.size }
@@ -165,7 +150,7 @@ func (a *array) order() binary.ByteOrder {
 // intReader returns a reader of one integer or bool element, nil for other types.
 func (a *array) intReader() func([]byte) int64 {
 	o := a.order()
-	switch fmt.Sprintf("%c%d", a.dtype.kind, a.dtype.size) {
+	switch a.dtype.name() {
 	case "b1":
 		return func(b []byte) int64 { return int64(min(b[0], 1)) }
 	case "i1":
