@@ -58,38 +58,31 @@ func (l *loader) planetoid(dir, set string) (*Dataset, error) {
 		raw[part] = b
 	}
 
-	allx, err := pickledFeatures(path("allx"), raw["allx"], l.mem)
-	if err != nil {
-		return nil, err
+	var features [3]*Features
+	for i, part := range []string{"allx", "tx", "x"} {
+		var err error
+		if features[i], err = pickledFeatures(path(part), raw[part], l.mem); err != nil {
+			return nil, err
+		}
 	}
-	tx, err := pickledFeatures(path("tx"), raw["tx"], l.mem)
-	if err != nil {
-		return nil, err
-	}
+	allx, tx, x := features[0], features[1], features[2]
 	if tx.Cols != allx.Cols {
 		return nil, badFile(path("tx"), "has %d columns, allx has %d", tx.Cols, allx.Cols)
-	}
-	x, err := pickledFeatures(path("x"), raw["x"], l.mem)
-	if err != nil {
-		return nil, err
 	}
 	if x.Cols != allx.Cols || x.Rows > allx.Rows {
 		return nil, badFile(path("x"), "has the shape [%d,%d], which is not a part of allx, [%d,%d]", x.Rows, x.Cols, allx.Rows, allx.Cols)
 	}
-	ally, classes, err := pickledLabels(path("ally"), raw["ally"], l.mem)
-	if err != nil {
-		return nil, err
+	var labels [3][]int32
+	var classes [3]int
+	for i, part := range []string{"ally", "ty", "y"} {
+		var err error
+		if labels[i], classes[i], err = pickledLabels(path(part), raw[part], l.mem); err != nil {
+			return nil, err
+		}
 	}
-	ty, tClasses, err := pickledLabels(path("ty"), raw["ty"], l.mem)
-	if err != nil {
-		return nil, err
-	}
-	y, yClasses, err := pickledLabels(path("y"), raw["y"], l.mem)
-	if err != nil {
-		return nil, err
-	}
-	if tClasses != classes || yClasses != classes {
-		return nil, badFile(path("ally"), "has %d classes, y has %d and ty has %d", classes, yClasses, tClasses)
+	ally, ty, y := labels[0], labels[1], labels[2]
+	if classes[1] != classes[0] || classes[2] != classes[0] {
+		return nil, badFile(path("ally"), "has %d classes, y has %d and ty has %d", classes[0], classes[2], classes[1])
 	}
 	if len(ally) != allx.Rows || len(ty) != tx.Rows || len(y) != x.Rows {
 		return nil, badFile(path("ally"), "labels do not fit the features: y %d of %d rows, ally %d of %d, ty %d of %d", len(y), x.Rows, len(ally), allx.Rows, len(ty), tx.Rows)
@@ -113,7 +106,7 @@ func (l *loader) planetoid(dir, set string) (*Dataset, error) {
 	if err := l.mem.Grow(20*int64(n) + allx.bytes() + tx.bytes()); err != nil {
 		return nil, err
 	}
-	ds := &Dataset{Name: set, Source: dir, Format: "planetoid", Classes: classes, Labels: slices.Repeat([]int32{-1}, n)}
+	ds := &Dataset{Name: set, Source: dir, Format: "planetoid", Classes: classes[0], Labels: slices.Repeat([]int32{-1}, n)}
 	ds.Repairs.MissingNodes = n - allx.Rows - len(index)
 	copy(ds.Labels, ally)
 	row := slices.Repeat([]int32{-1}, n) // row of tx for each node beyond allx, -1 for none
