@@ -10,6 +10,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data/schema"
 	"github.com/gsrc-dev/gsrc/data/store"
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/internal/rss"
 )
 
@@ -382,10 +383,13 @@ func (s *Split) dropUnlabelled(labels []int32) int {
 	return dropped
 }
 
-// classLabels turns class numbers from a file into labels and counts the
-// classes. -1 is unknown.
-func classLabels(raw []int64) ([]int32, int, error) {
-	labels := make([]int32, len(raw))
+// classLabels turns class numbers from a file into labels, which take their place in mem, and
+// counts the classes. -1 is unknown.
+func classLabels(mem *budget.Reservation, raw []int64) ([]int32, int, error) {
+	labels, err := zeros[int32](mem, len(raw))
+	if err != nil {
+		return nil, 0, err
+	}
 	top := int64(-1)
 	for v, c := range raw {
 		// No data set has more classes than nodes; a wild number is a fault.
@@ -395,5 +399,6 @@ func classLabels(raw []int64) ([]int32, int, error) {
 		labels[v] = int32(c)
 		top = max(top, c)
 	}
+	mem.Shrink(8 * int64(cap(raw)))
 	return labels, int(top) + 1, nil
 }

@@ -168,13 +168,9 @@ func (d *Dataset) setLabels(a *archive, name string, n int) error {
 		return a.fault(name, err)
 	}
 	arr.done()
-	if err := a.mem.Grow(4 * int64(len(raw))); err != nil {
+	if d.Labels, d.Classes, err = classLabels(a.mem, raw); err != nil {
 		return a.fault(name, err)
 	}
-	if d.Labels, d.Classes, err = classLabels(raw); err != nil {
-		return a.fault(name, err)
-	}
-	a.mem.Shrink(8 * int64(len(raw)))
 	return nil
 }
 

@@ -111,13 +111,9 @@ func (d *Dataset) readOGBLabels(s *fileSet) error {
 	if len(raw) != d.X.Rows {
 		return t.short("has %d labels, there are %d nodes", len(raw), d.X.Rows)
 	}
-	if err := t.mem.Grow(4 * int64(len(raw))); err != nil {
-		return t.over(err)
-	}
-	if d.Labels, d.Classes, err = classLabels(raw); err != nil {
+	if d.Labels, d.Classes, err = classLabels(t.mem, raw); err != nil {
 		return fileFault(t.file, err)
 	}
-	t.mem.Shrink(8 * int64(cap(raw)))
 	return nil
 }
 
