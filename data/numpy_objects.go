@@ -94,64 +94,37 @@ func (numpyObjects) Global(name string) (pickle.Global, bool) {
 
 // New builds what a call of g stands for.
 func (numpyObjects) New(r *pickle.Reader, g pickle.Global, t pickle.Tuple) (any, error) {
-	wrong := fmt.Errorf("calls %s with unexpected arguments", string(g))
-	if n, ok := arguments[g]; ok && len(t) != n {
-		return nil, wrong
-	}
-	switch g {
-	case gReconstruct: // (ndarray, (0,), b'b')
-		if t[0] != pickle.Global(gNDArray) {
-			return nil, wrong
-		}
+	n, fixed := arguments[g]
+	switch {
+	case fixed && len(t) != n:
+	case g == gReconstruct && t[0] == pickle.Global(gNDArray): // (ndarray, (0,), b'b')
 		return &npArray{}, nil
-	case gDtype: // ('f4', align, copy)
-		if len(t) == 0 {
-			return nil, wrong
+	case g == gDtype && len(t) > 0: // ('f4', align, copy)
+		if s, ok := pickle.Text(t[0]); ok {
+			d, err := parseDtype(s)
+			return &npDtype{d}, err
 		}
-		s, ok := pickle.Text(t[0])
-		if !ok {
-			return nil, wrong
+	case g == gScalar: // (dtype, bytes)
+		d, isType := t[0].(*npDtype)
+		if b, ok := t[1].(pickle.Bytes); ok && isType {
+			return scalar(d.dtype, b)
 		}
-		d, err := parseDtype(s)
-		if err != nil {
-			return nil, err
+	case g == gEncode: // (text, 'latin1'): how Python 3 writes bytes in protocol 2
+		s, isText := t[0].(string)
+		if enc, ok := pickle.Text(t[1]); ok && isText && (enc == "latin1" || enc == "latin-1") {
+			if err := r.Spend(len(s)); err != nil {
+				return nil, err
+			}
+			return latin1(s)
 		}
-		return &npDtype{d}, nil
-	case gScalar: // (dtype, bytes)
-		d, ok1 := t[0].(*npDtype)
-		b, ok2 := t[1].(pickle.Bytes)
-		if !ok1 || !ok2 {
-			return nil, wrong
-		}
-		return scalar(d.dtype, b)
-	case gEncode: // (text, 'latin1'): how Python 3 writes bytes in protocol 2
-		s, ok1 := t[0].(string)
-		enc, ok2 := pickle.Text(t[1])
-		if !ok1 || !ok2 || (enc != "latin1" && enc != "latin-1") {
-			return nil, wrong
-		}
-		if err := r.Spend(len(s)); err != nil {
-			return nil, err
-		}
-		return latin1(s)
-	case gRebuild: // (csr_matrix, object, None)
-		if t[0] != pickle.Global(gCSR) || t[1] != pickle.Global(gObject) || t[2] != nil {
-			return nil, wrong
-		}
+	case g == gCSR, g == gRebuild && t[0] == pickle.Global(gCSR) && t[1] == pickle.Global(gObject) && t[2] == nil: // (csr_matrix, object, None)
 		return &csrMatrix{}, nil
-	case gCSR:
-		return &csrMatrix{}, nil
-	case gDefaultDict: // (list,)
-		if len(t) > 1 || (len(t) == 1 && t[0] != pickle.Global(gList)) {
-			return nil, wrong
-		}
+	case g == gDict, g == gDefaultDict && (len(t) == 0 || len(t) == 1 && t[0] == pickle.Global(gList)): // (list,)
 		return &pickle.Dict{}, nil
-	case gDict:
-		return &pickle.Dict{}, nil
-	case gList:
+	case g == gList:
 		return &pickle.List{}, nil
 	}
-	return nil, wrong
+	return nil, fmt.Errorf("calls %s with unexpected arguments", string(g))
 }
 
 // SetState fills an object that New made.
