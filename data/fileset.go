@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // fileSet is the files of one data set: a folder, or a .zip as it was
@@ -118,13 +119,13 @@ func (s *fileSet) has(name string) bool {
 // open starts reading a text file; one that ends in .gz is unpacked.
 func (s *fileSet) open(name string) (*textFile, error) {
 	var r io.Reader
-	var closes []func()
+	var release func()
 	if s.zip == nil {
 		b, err := s.l.file(s.path(name))
 		if err != nil {
 			return nil, err
 		}
-		r, closes = bytes.NewReader(b), append(closes, func() { s.l.done(b) })
+		r, release = bytes.NewReader(b), func() { s.l.done(b) }
 	} else {
 		f := s.zip.parts[s.prefix+name]
 		if f == nil {
@@ -134,7 +135,7 @@ func (s *fileSet) open(name string) (*textFile, error) {
 		if err != nil {
 			return nil, fileFault(s.path(name), err)
 		}
-		r, closes = z, append(closes, func() { z.Close() })
+		r, release = z, func() { z.Close() }
 	}
 	left := &s.l.left
 	if strings.HasSuffix(name, ".gz") {
@@ -147,6 +148,6 @@ func (s *fileSet) open(name string) (*textFile, error) {
 		left = nil // its size was counted when the file was read
 	}
 	t := newTextFile(s.path(name), r, left, s.l.mem)
-	t.closes = closes
+	t.release = sync.OnceFunc(release)
 	return t, nil
 }

@@ -24,10 +24,10 @@ type textFile struct {
 	pos  int    // next byte of the line
 	last int    // where the number that was read last begins
 
-	spill  []byte // holds a line that is longer than the reader's buffer
-	left   *int64 // bytes that the whole load may still unpack
-	mem    *budget.Reservation
-	closes []func()
+	spill   []byte // holds a line that is longer than the reader's buffer
+	left    *int64 // bytes that the whole load may still unpack
+	mem     *budget.Reservation
+	release func() // of what r reads; may be called again
 }
 
 // newTextFile reads from r. left counts what may be read yet; nil is no limit. What the
@@ -37,12 +37,7 @@ func newTextFile(file string, r io.Reader, left *int64, mem *budget.Reservation)
 }
 
 // close ends the reading. What was not read is not looked at.
-func (t *textFile) close() {
-	for _, c := range t.closes {
-		c()
-	}
-	t.closes = nil
-}
+func (t *textFile) close() { t.release() }
 
 // next goes to the next line that is not blank; false at the end of the file.
 func (t *textFile) next() (bool, error) {
