@@ -243,24 +243,20 @@ func (d *Dataset) SplitFor(seed uint64) (Split, error) {
 		return Split{}, fmt.Errorf("%s has no labels, so there is nothing to train on; add a label column to nodes.csv", d.Source)
 	}
 	spec := d.SplitSpec
-	if spec != nil && spec.Ratio == 0 {
-		s, err := spec.drawFor(d, seed)
-		if err != nil {
-			return Split{}, fmt.Errorf("%s: %w", d.Source, err)
-		}
-		return s, nil
-	}
-	if len(d.Splits) == 0 && spec != nil {
+	var s Split
+	var err error
+	switch {
+	case spec != nil && spec.Ratio == 0:
+		s, err = spec.drawFor(d, seed)
+	case len(d.Splits) == 0 && spec != nil:
 		return Split{}, fmt.Errorf("%s comes without a split, whose validation and test nodes %s would keep; use random:%g,0.2,0.2", d.Source, spec, spec.Ratio)
-	}
-	if len(d.Splits) == 0 {
+	case len(d.Splits) == 0:
 		return Split{}, fmt.Errorf("%s comes without a split into train, val and test; give one with --split per-class:20,500,1000 or --split random:0.6,0.2,0.2, or a split column in nodes.csv", d.Source)
+	default:
+		if s = d.Splits[seed%uint64(len(d.Splits))]; spec != nil {
+			s, err = spec.drawTraining(s, d.Labels, d.Classes, seed)
+		}
 	}
-	s := d.Splits[seed%uint64(len(d.Splits))]
-	if spec == nil {
-		return s, nil
-	}
-	s, err := spec.drawTraining(s, d.Labels, d.Classes, seed)
 	if err != nil {
 		return Split{}, fmt.Errorf("%s: %w", d.Source, err)
 	}
