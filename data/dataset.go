@@ -366,15 +366,9 @@ func (d *Dataset) Check() error {
 func (s *Split) dropUnlabelled(labels []int32) int {
 	dropped := 0
 	for _, p := range s.parts() {
-		kept := (*p)[:0]
-		for _, v := range *p {
-			if v >= 0 && int(v) < len(labels) && labels[v] < 0 {
-				dropped++
-				continue
-			}
-			kept = append(kept, v)
-		}
-		*p = kept
+		all := len(*p)
+		*p = slices.DeleteFunc(*p, func(v int32) bool { return v >= 0 && int(v) < len(labels) && labels[v] < 0 })
+		dropped += all - len(*p)
 	}
 	return dropped
 }
