@@ -142,7 +142,7 @@ func (r *Report) Write(w io.Writer, f Format, parts bool) error {
 	fmt.Fprintln(w)
 	rows := [][]string{{"case", "data", "median", "range, of step", "work", "rate", "of limit", "memory", "least work"}}
 	for _, x := range r.Results {
-		rows = append(rows, []string{x.Name, x.Data, ms(x.MS), ms(x.MinMS) + " to " + ms(x.MaxMS), work(x.Cost), rate(x.GFlops, x.GBs) + perSize(x.PerSizeNS), percent(x.Share), memory(x), least(x)})
+		rows = append(rows, []string{x.Name, x.Data, ms(x.MS), ms(x.MinMS) + " to " + ms(x.MaxMS), work(x.Cost), rate(x.GFlops, x.GBs) + some("%.0f ns a node and edge", x.PerSizeNS), percent(x.Share), memory(x), least(x)})
 		if !parts || len(x.Parts) == 0 {
 			continue
 		}
@@ -202,29 +202,19 @@ func mib(v float64) string {
 	return fmt.Sprintf("%.3g MiB", v)
 }
 
+// some formats a number; 0 is nothing.
+func some(format string, v float64) string {
+	if v == 0 {
+		return ""
+	}
+	return fmt.Sprintf(format, v)
+}
+
 func rate(gflops, gbs float64) string {
-	switch {
-	case gflops > 0:
-		return fmt.Sprintf("%.1f GFLOP/s", gflops)
-	case gbs > 0:
-		return fmt.Sprintf("%.1f GB/s", gbs)
-	}
-	return ""
+	return cmp.Or(some("%.1f GFLOP/s", gflops), some("%.1f GB/s", gbs))
 }
 
-func perSize(ns float64) string {
-	if ns == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%.0f ns a node and edge", ns)
-}
-
-func percent(share float64) string {
-	if share == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%.0f %%", 100*share)
-}
+func percent(share float64) string { return some("%.0f %%", 100*share) }
 
 func memory(x Result) string {
 	var parts []string
