@@ -60,13 +60,7 @@ func (f *Study) Keys() []string {
 		key, _ := splitOption(set)
 		chosen[key] = true
 	}
-	var keys []string
-	for _, key := range config.KeyNames() {
-		if chosen[key] {
-			keys = append(keys, key)
-		}
-	}
-	return keys
+	return slices.DeleteFunc(slices.Clone(config.KeyNames()), func(key string) bool { return !chosen[key] })
 }
 
 // WriteTOML writes the options that were found, as gsrc train --config reads them
