@@ -27,14 +27,10 @@ func writeReport(path string, folders []string, list []*outcome) error {
 		if err != nil {
 			return err
 		}
-		for _, model := range []string{"encoder", "scorer", "classifier"} {
-			if _, ok := m.Models[model]; ok {
-				rows = append(rows, row{filepath.Base(dir), model})
-			}
-		}
-		for _, model := range slices.Sorted(maps.Keys(m.Models)) {
-			if !slices.Contains(rows, row{filepath.Base(dir), model}) {
-				rows = append(rows, row{filepath.Base(dir), model})
+		for _, model := range append([]string{"encoder", "scorer", "classifier"}, slices.Sorted(maps.Keys(m.Models))...) {
+			r := row{filepath.Base(dir), model}
+			if _, ok := m.Models[model]; ok && !slices.Contains(rows, r) {
+				rows = append(rows, r)
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -181,12 +182,10 @@ func lastLine(text string) string {
 
 // onPath finds one of several programs.
 func onPath(names string) bool {
-	for _, name := range strings.Split(names, "|") {
-		if _, err := exec.LookPath(name); err == nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(strings.Split(names, "|"), func(name string) bool {
+		_, err := exec.LookPath(name)
+		return err == nil
+	})
 }
 
 // read takes the lines of a program: "runtime NAME VERSION", then for each model
