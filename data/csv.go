@@ -20,6 +20,7 @@ type table struct {
 		FieldPos(field int) (line, column int)
 	}
 	row  []string // current row; valid until the next one
+	err  error    // why next had no row, if that is not the end of the file
 	most int      // rows, at most
 
 	mem  *budget.Reservation
@@ -128,15 +129,16 @@ func widest(b []byte) (width, fields, lone int) {
 	return max(width, len(b)-start), max(fields, commas+1), -1
 }
 
-// next reads a row; false at the end of the file.
-func (t *table) next() (bool, error) {
+// next reads a row; false at the end of the file or at a fault, t.err.
+func (t *table) next() bool {
 	row, err := t.r.Read()
 	if err == io.EOF {
-		return false, nil
+		return false
 	}
 	if err != nil {
 		if _, ok := t.r.(*parquetRows); ok {
-			return false, parquetFault(t.file, err)
+			t.err = parquetFault(t.file, err)
+			return false
 		}
 		e := fileFault(t.file, err)
 		var pe *csv.ParseError
@@ -144,17 +146,19 @@ func (t *table) next() (bool, error) {
 			e.Line, e.Column, e.Err = pe.Line, pe.Column, pe.Err
 			e.Hint = "quote a field that contains a comma or a quote, and double the quotes inside it"
 		}
-		return false, e
+		t.err = e
+		return false
 	}
 	t.row = row
 	_, whole := t.r.(*csv.Reader) // newTable looked at all of the text
 	for i := range row {
 		row[i] = strings.TrimSpace(row[i])
 		if !whole && !utf8.ValidString(row[i]) {
-			return false, t.fault(i, "column %d is not text in UTF-8", i+1).hint("write it as text in UTF-8, or leave it out of the file")
+			t.err = t.fault(i, "column %d is not text in UTF-8", i+1).hint("write it as text in UTF-8, or leave it out of the file")
+			return false
 		}
 	}
-	return true, nil
+	return true
 }
 
 // line is the line on which the current row starts.

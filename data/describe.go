@@ -67,8 +67,8 @@ func describeTables(dir string, opts LoadOptions) (string, error) {
 		return "", err
 	}
 	defer t.close()
-	if _, err := t.next(); err != nil {
-		return "", err
+	if t.next(); t.err != nil {
+		return "", t.err
 	}
 	sample := sampleRows(edges, r.mem)
 	var col [3]int

@@ -19,11 +19,8 @@ func (l *loader) ginText(s *fileSet, source, name string) (*Collection, error) {
 	}
 	defer t.close()
 	c := &Collection{Name: strings.ToLower(strings.TrimSuffix(name, ".txt")), Source: source, Format: "gin-text", Offset: []int32{0}}
-	if ok, err := t.next(); err != nil || !ok {
-		if err == nil {
-			err = badFile(t.file, "the file is empty")
-		}
-		return nil, err
+	if !t.next() {
+		return nil, cmp.Or[error](t.err, badFile(t.file, "the file is empty"))
 	}
 	count, err := t.int("the number of graphs")
 	if err == nil {
@@ -41,11 +38,11 @@ func (l *loader) ginText(s *fileSet, source, name string) (*Collection, error) {
 			return nil, err
 		}
 	}
-	switch ok, err := t.next(); {
-	case err != nil:
-		return nil, err
-	case ok:
+	if t.next() {
 		return nil, t.fault("the file goes on after the last of its %d graphs", count)
+	}
+	if t.err != nil {
+		return nil, t.err
 	}
 	if c.Labels, c.ClassNames, c.Classes, err = numberClasses(l.mem, g.classes); err != nil {
 		return nil, t.over(err)
@@ -85,11 +82,8 @@ type ginReader struct {
 
 // graph reads graph number k of count.
 func (r *ginReader) graph(k, count int64) error {
-	if ok, err := r.next(); err != nil || !ok {
-		if err == nil {
-			err = r.short("the file ends after %d of %d graphs", k, count)
-		}
-		return err
+	if !r.next() {
+		return cmp.Or[error](r.err, r.short("the file ends after %d of %d graphs", k, count))
 	}
 	n, err := r.int("the number of nodes")
 	if err != nil {
@@ -107,11 +101,8 @@ func (r *ginReader) graph(k, count int64) error {
 	}
 	r.list.src, r.list.dst = r.list.src[:0], r.list.dst[:0]
 	for v := range n {
-		if ok, err := r.next(); err != nil || !ok {
-			if err == nil {
-				err = r.short("the file ends after %d of the %d nodes of graph %d", v, n, k)
-			}
-			return err
+		if !r.next() {
+			return cmp.Or[error](r.err, r.short("the file ends after %d of the %d nodes of graph %d", v, n, k))
 		}
 		if err := r.node(int32(v), int(n)); err != nil {
 			return err

@@ -105,10 +105,7 @@ func sampleRows(f tableFile, mem *budget.Reservation) (rows [][]string) {
 		return nil
 	}
 	defer t.close()
-	for len(rows) < most {
-		if ok, err := t.next(); !ok || err != nil {
-			break
-		}
+	for len(rows) < most && t.next() {
 		if len(t.row) > 1000 { // no table of edges
 			break
 		}

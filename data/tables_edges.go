@@ -40,14 +40,7 @@ func (r *tableReader) edges(from tableFile, nodes *nodeTable, n int, e *edgeList
 	faults := &Faults{}
 	col := [3]int{0, 1, -1}
 	fields := 0
-	for first := true; ; first = false {
-		ok, err := t.next()
-		if err != nil {
-			return endFaults(faults, err)
-		}
-		if !ok {
-			return faults.err()
-		}
+	for first := true; t.next(); first = false {
 		if first {
 			fields = len(t.row)
 			if fields < 2 {
@@ -104,6 +97,7 @@ func (r *tableReader) edges(from tableFile, nodes *nodeTable, n int, e *edgeList
 			return fileFault(file, err)
 		}
 	}
+	return endFaults(faults, t.err)
 }
 
 // edgeHeader decides whether the first row is a header, and if so fills in which columns

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -87,8 +88,8 @@ func guessID(nodes, edges tableFile, mem *budget.Reservation) (int, error) {
 		return -1, err
 	}
 	defer t.close()
-	if _, err := t.next(); err != nil {
-		return -1, err
+	if t.next(); t.err != nil {
+		return -1, t.err
 	}
 	sets := make([]map[string]bool, min(len(t.row), most))
 	for j := range sets {
@@ -96,14 +97,7 @@ func guessID(nodes, edges tableFile, mem *budget.Reservation) (int, error) {
 	}
 	claimed := int64(0)
 	defer func() { mem.Shrink(claimed) }()
-	for {
-		ok, err := t.next()
-		if err != nil {
-			return -1, err
-		}
-		if !ok {
-			break
-		}
+	for t.next() {
 		for j, set := range sets {
 			if set == nil || j >= len(t.row) {
 				continue
@@ -119,6 +113,9 @@ func guessID(nodes, edges tableFile, mem *budget.Reservation) (int, error) {
 			claimed += 64 + int64(len(s))
 			set[strings.Clone(s)] = true
 		}
+	}
+	if t.err != nil {
+		return -1, t.err
 	}
 	best, hits := -1, 0
 	for j, set := range sets {
@@ -183,8 +180,8 @@ func (r *tableReader) firstPass(from, edges tableFile, faults *Faults) (*nodeTab
 		return nil, err
 	}
 	defer t.close()
-	if _, err := t.next(); err != nil {
-		return nil, err
+	if t.next(); t.err != nil {
+		return nil, t.err
 	}
 	header, err := r.header(t)
 	if err != nil {
@@ -202,14 +199,7 @@ func (r *tableReader) firstPass(from, edges tableFile, faults *Faults) (*nodeTab
 		nt.split = &Split{}
 	}
 	lines := []int{}
-	for {
-		ok, err := t.next()
-		if err != nil {
-			return nil, endFaults(faults, err)
-		}
-		if !ok {
-			return nt, nil
-		}
+	for t.next() {
 		if len(t.row) != len(header) {
 			faults.add(t.fault(min(len(t.row), len(header)), "the row has %d fields, the header has %d", len(t.row), len(header)).hint("a last row that is too short means a truncated file"))
 			continue
@@ -271,6 +261,10 @@ func (r *tableReader) firstPass(from, edges tableFile, faults *Faults) (*nodeTab
 		}
 		nt.form.end()
 	}
+	if t.err != nil {
+		return nil, endFaults(faults, t.err)
+	}
+	return nt, nil
 }
 
 // timeOf reads a cell of a column that nodes are split by; NaN is a gap.
@@ -284,14 +278,14 @@ func timeOf(s string) (x float64, ok bool) {
 	return number(s)
 }
 
-// endFaults adds a fault behind which nothing can be read.
+// endFaults returns the faults, with err, if it is not nil, as one behind which nothing can be read.
 func endFaults(faults *Faults, err error) error {
 	var fe *FileError
-	if faults.Total == 0 || !errors.As(err, &fe) {
-		return err
+	if faults.Total > 0 && errors.As(err, &fe) {
+		faults.add(fe)
+		err = nil
 	}
-	faults.add(fe)
-	return faults.err()
+	return cmp.Or(err, faults.err())
 }
 
 // choose decides which columns are features, and of what kind.
@@ -367,8 +361,8 @@ func (r *tableReader) values(from tableFile, nt *nodeTable, columns []columnValu
 		return err
 	}
 	defer t.close()
-	if _, err := t.next(); err != nil {
-		return err
+	if t.next(); t.err != nil {
+		return t.err
 	}
 	raw := &Features{RowPtr: []int32{0}}
 	for j := range columns {
@@ -376,14 +370,7 @@ func (r *tableReader) values(from tableFile, nt *nodeTable, columns []columnValu
 			raw.Cols++
 		}
 	}
-	for {
-		ok, err := t.next()
-		if err != nil {
-			return endFaults(faults, err)
-		}
-		if !ok {
-			break
-		}
+	for t.next() {
 		if len(t.row) != len(nt.header) {
 			continue // a fault of the first pass
 		}
@@ -415,6 +402,9 @@ func (r *tableReader) values(from tableFile, nt *nodeTable, columns []columnValu
 			return badFile(t.file, "more than %d values", math.MaxInt32)
 		}
 		raw.RowPtr = append(raw.RowPtr, int32(len(raw.Col)))
+	}
+	if t.err != nil {
+		return endFaults(faults, t.err)
 	}
 	for j := range columns {
 		if c := &columns[j]; r.want != nil && c.otherKind() {

@@ -27,6 +27,7 @@ type textFile struct {
 	spill   []byte // holds a line that is longer than the reader's buffer
 	left    *int64 // bytes that the whole load may still unpack
 	mem     *budget.Reservation
+	err     error  // why next had no line, if that is not the end of the file
 	release func() // of what r reads; may be called again
 }
 
@@ -39,30 +40,23 @@ func newTextFile(file string, r io.Reader, left *int64, mem *budget.Reservation)
 // close ends the reading. What was not read is not looked at.
 func (t *textFile) close() { t.release() }
 
-// next goes to the next line that is not blank; false at the end of the file.
-func (t *textFile) next() (bool, error) {
+// next goes to the next line that is not blank; false at the end of the file or at a fault, t.err.
+func (t *textFile) next() (ok bool) {
 	for {
-		ok, err := t.read()
-		if !ok || err != nil {
-			return false, err
-		}
-		if t.more() {
-			return true, nil
+		if ok, t.err = t.read(); !ok || t.more() {
+			return ok
 		}
 	}
 }
 
 // each calls line on every line that is not blank.
 func (t *textFile) each(line func() error) error {
-	for {
-		ok, err := t.next()
-		if err != nil || !ok {
-			return err
-		}
+	for t.next() {
 		if err := line(); err != nil {
 			return err
 		}
 	}
+	return t.err
 }
 
 // read reads one line.
