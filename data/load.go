@@ -1,6 +1,7 @@
 package data
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -46,12 +47,7 @@ func newLoader(opts LoadOptions) *loader {
 // newLoading checks the options and returns a loader, and the split that is to be drawn.
 func newLoading(opts LoadOptions) (*loader, *SplitSpec, error) {
 	spec, err := ParseSplit(opts.Split)
-	if err == nil {
-		err = CheckMerge(opts.Tables.Merge)
-	}
-	if err == nil {
-		err = opts.Weights.Check()
-	}
+	err = cmp.Or(err, CheckMerge(opts.Tables.Merge), opts.Weights.Check())
 	if err == nil && opts.Columns != nil {
 		err = opts.Columns.Check()
 	}
