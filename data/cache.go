@@ -1,7 +1,10 @@
 package data
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/gsrc-dev/gsrc/graph"
@@ -50,18 +53,9 @@ func (c *Cache) entry(key string) *cached {
 	}
 	e := c.entries[key]
 	if e == nil {
-		limit := c.Limit
-		if limit <= 0 {
-			limit = 16
-		}
-		for len(c.entries) >= limit {
-			oldest := ""
-			for k, x := range c.entries {
-				if oldest == "" || x.used < c.entries[oldest].used {
-					oldest = k
-				}
-			}
-			delete(c.entries, oldest)
+		for limit := cmp.Or(max(c.Limit, 0), 16); len(c.entries) >= limit; {
+			keys := slices.Collect(maps.Keys(c.entries))
+			delete(c.entries, slices.MinFunc(keys, func(a, b string) int { return c.entries[a].used - c.entries[b].used }))
 		}
 		e = &cached{}
 		c.entries[key] = e
