@@ -77,14 +77,11 @@ func Find(name string) (Set, bool) {
 // Root returns the folder that data sets are fetched into: the environment
 // variable GSRC_DATA, else gsrc/data in the user's cache folder.
 func Root() (string, error) {
-	if root := os.Getenv(EnvVar); root != "" {
-		return root, nil
+	if list := Folders(); len(list) > 0 {
+		return list[0], nil
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", fmt.Errorf("this user has no cache folder (%w); set %s to a folder for data sets", err, EnvVar)
-	}
-	return filepath.Join(cache, "gsrc", "data"), nil
+	_, err := os.UserCacheDir()
+	return "", fmt.Errorf("this user has no cache folder (%w); set %s to a folder for data sets", err, EnvVar)
 }
 
 // Folders returns where data sets are looked for: in GSRC_DATA, then in gsrc/data in the user's
