@@ -216,10 +216,9 @@ func numberClasses(mem *budget.Reservation, raw []int64) (labels []int32, names 
 	if len(values) > maxClasses {
 		return nil, nil, 0, fmt.Errorf("%d different classes; at most %d are supported", len(values), maxClasses)
 	}
-	if err := mem.Grow(4 * int64(len(raw))); err != nil {
+	if labels, err = zeros[int32](mem, len(raw)); err != nil {
 		return nil, nil, 0, err
 	}
-	labels = make([]int32, len(raw))
 	for i, v := range raw {
 		k, _ := slices.BinarySearch(values, v)
 		labels[i] = int32(k)

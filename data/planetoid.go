@@ -206,11 +206,11 @@ func pickledLabels(file string, b []byte, mem *budget.Reservation) ([]int32, int
 	if err != nil {
 		return nil, 0, fileFault(file, err)
 	}
-	if err := mem.Grow(4 * int64(rows)); err != nil {
+	labels, err := zeros[int32](mem, rows)
+	if err != nil {
 		return nil, 0, fileFault(file, err)
 	}
 	defer mem.Shrink(4 * int64(cap(vals)))
-	labels := make([]int32, rows)
 	for i := range labels {
 		labels[i] = -1
 		for c, x := range vals[i*classes : (i+1)*classes] {
@@ -281,11 +281,11 @@ func adjacency(file string, b []byte, n int, mem *budget.Reservation) (*edgeList
 	// One list may stand in many places of a hostile file; the file's own size
 	// bounds what an honest one can say.
 	e := &edgeList{}
-	if err := mem.Grow(int64(n)); err != nil {
+	seen, err := zeros[bool](mem, n)
+	if err != nil {
 		return nil, fileFault(file, err)
 	}
 	defer mem.Shrink(int64(n))
-	seen := make([]bool, n)
 	for i, k := range d.Keys {
 		u, err := node(k)
 		if err != nil {
