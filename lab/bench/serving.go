@@ -267,25 +267,21 @@ func (l *load) ask(node int, due time.Time) {
 	if err == nil && len(got.Outputs) != 1 {
 		err = fmt.Errorf("%d outputs", len(got.Outputs))
 	}
-	var dial *net.OpError
-	gone, refused := errors.As(err, &dial) && dial.Op == "dial", errors.Is(err, errRefused)
-	if err != nil && !gone && !refused {
-		l.lost(err.Error())
-		return
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if gone {
+	var dial *net.OpError
+	switch {
+	case errors.As(err, &dial) && dial.Op == "dial":
 		l.leaving.Store(true)
 		l.r.NotTaken++
-		return
-	}
-	if refused {
+	case errors.Is(err, errRefused):
 		l.r.Refused++
-		return
+	case err != nil:
+		l.r.Lost = append(l.r.Lost, err.Error())
+	default:
+		l.r.Latency = append(l.r.Latency, took)
+		l.answers = append(l.answers, asked{node, got.Parameters.Version, got.Outputs[0].Data})
 	}
-	l.r.Latency = append(l.r.Latency, took)
-	l.answers = append(l.answers, asked{node, got.Parameters.Version, got.Outputs[0].Data})
 }
 
 // update adds a node like one that is there, and three edges, again and again.
