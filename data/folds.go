@@ -182,17 +182,16 @@ func (c *Collection) readFold(s *fileSet, name string) ([]int32, error) {
 	defer t.close()
 	var list []int32
 	seen := make([]bool, len(c.Graphs))
-	err = t.each(func() error {
-		g, err := t.index("graph", 0, len(c.Graphs))
-		if err != nil {
-			return err
+	err = t.each(func() {
+		switch g := t.index("graph", 0, len(c.Graphs)); {
+		case t.err != nil:
+		case seen[g]:
+			t.fail(t.fault("the graph is listed twice"))
+		default:
+			seen[g] = true
+			list = append(list, int32(g))
 		}
-		if seen[g] {
-			return t.fault("the graph is listed twice")
-		}
-		seen[g] = true
-		list = append(list, int32(g))
-		return t.end("the number of a graph")
+		t.end("the number of a graph")
 	})
 	if err != nil {
 		return nil, err

@@ -22,12 +22,9 @@ func (l *loader) ginText(s *fileSet, source, name string) (*Collection, error) {
 	if !t.next() {
 		return nil, cmp.Or[error](t.err, badFile(t.file, "the file is empty"))
 	}
-	count, err := t.int("the number of graphs")
-	if err == nil {
-		err = t.end("the number of graphs alone")
-	}
-	if err != nil {
-		return nil, hinted(err, "GIN's text format begins with a line that has the number of graphs alone; for a TU data set give its folder or .zip")
+	count := t.int("the number of graphs")
+	if t.end("the number of graphs alone"); t.err != nil {
+		return nil, hinted(t.err, "GIN's text format begins with a line that has the number of graphs alone; for a TU data set give its folder or .zip")
 	}
 	if count < 1 || count > math.MaxInt32 {
 		return nil, t.fault("%d graphs are not supported", count)
@@ -85,19 +82,13 @@ func (r *ginReader) graph(k, count int64) error {
 	if !r.next() {
 		return cmp.Or[error](r.err, r.short("the file ends after %d of %d graphs", k, count))
 	}
-	n, err := r.int("the number of nodes")
-	if err != nil {
-		return err
-	}
-	if n < 1 || n > math.MaxInt32-1-int64(r.c.Nodes()) {
+	n := r.int("the number of nodes")
+	if r.err == nil && (n < 1 || n > math.MaxInt32-1-int64(r.c.Nodes())) {
 		return r.fault("a graph of %d nodes is not supported", n)
 	}
-	class, err := r.int("the class of the graph")
-	if err != nil {
-		return err
-	}
-	if err := r.end("the number of nodes and the class of a graph"); err != nil {
-		return err
+	class := r.int("the class of the graph")
+	if r.end("the number of nodes and the class of a graph"); r.err != nil {
+		return r.err
 	}
 	r.list.src, r.list.dst = r.list.src[:0], r.list.dst[:0]
 	for v := range n {
@@ -115,40 +106,28 @@ func (r *ginReader) graph(k, count int64) error {
 	if err := r.mem.Grow(int64(unsafe.Sizeof(*g))); err != nil {
 		return r.over(err)
 	}
-	return cmp.Or(keep(r.textFile, &r.c.Graphs, g), keep(r.textFile, &r.c.Offset, int32(r.c.Nodes())+int32(n)), keep(r.textFile, &r.classes, class))
+	keep(r.textFile, &r.c.Graphs, g)
+	keep(r.textFile, &r.c.Offset, int32(r.c.Nodes())+int32(n))
+	keep(r.textFile, &r.classes, class)
+	return r.err
 }
 
 // node reads the line of node v of a graph of n.
 func (r *ginReader) node(v int32, n int) error {
-	tag, err := r.int("the tag of a node")
-	if err != nil {
-		return err
-	}
-	degree, err := r.int("the number of neighbours")
-	if err != nil {
-		return err
-	}
-	if degree < 0 {
+	tag, degree := r.int("the tag of a node"), r.int("the number of neighbours")
+	if r.err == nil && degree < 0 {
 		return r.fault("a node cannot have %d neighbours", degree)
 	}
-	for range degree {
-		w, err := r.index("node", 0, n)
-		if err != nil {
-			return err
-		}
-		if err := cmp.Or(keep(r.textFile, &r.list.src, v), keep(r.textFile, &r.list.dst, int32(w))); err != nil {
-			return err
-		}
+	for k := int64(0); k < degree && r.err == nil; k++ {
+		keep(r.textFile, &r.list.src, v)
+		keep(r.textFile, &r.list.dst, int32(r.index("node", 0, n)))
 	}
 	cols := 0
-	for ; r.more(); cols++ {
-		x, err := r.float("an attribute of a node")
-		if err != nil {
-			return err
-		}
-		if err := keep(r.textFile, &r.attrs, x); err != nil {
-			return err
-		}
+	for ; r.err == nil && r.more(); cols++ {
+		keep(r.textFile, &r.attrs, r.float("an attribute of a node"))
+	}
+	if r.err != nil {
+		return r.err
 	}
 	if len(r.tags) == 0 {
 		r.attrCols = cols
@@ -156,5 +135,6 @@ func (r *ginReader) node(v int32, n int) error {
 	if cols != r.attrCols {
 		return r.fault("the node has %d attributes after its neighbours, the first node has %d", cols, r.attrCols).hint("the second number of the line is how many neighbours follow")
 	}
-	return keep(r.textFile, &r.tags, tag)
+	keep(r.textFile, &r.tags, tag)
+	return r.err
 }

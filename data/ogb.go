@@ -1,7 +1,6 @@
 package data
 
 import (
-	"cmp"
 	"math"
 	"path"
 	"slices"
@@ -91,16 +90,15 @@ func (d *Dataset) readOGBLabels(s *fileSet) error {
 	}
 	defer t.close()
 	var raw []int64
-	_, cols, err := t.columns(maxClasses, func(int) error {
-		text := t.field()
-		if strings.EqualFold(string(text), "nan") {
-			return keep(t, &raw, -1)
+	_, cols, err := t.columns(maxClasses, func(int) {
+		v, err := strconv.ParseFloat(string(t.field()), 64) // some files have 3.0 for 3
+		switch {
+		case math.IsNaN(v):
+			v = -1
+		case err != nil || v < 0 || v != math.Trunc(v) || v >= maxClasses:
+			t.fail(t.fault("expected a class, a whole number of 0 or more"))
 		}
-		v, err := strconv.ParseFloat(string(text), 64) // some files have 3.0 for 3
-		if err != nil || v < 0 || v != math.Trunc(v) || v >= maxClasses {
-			return t.fault("expected a class, a whole number of 0 or more")
-		}
-		return keep(t, &raw, int64(v))
+		keep(t, &raw, int64(v))
 	})
 	if err != nil {
 		return err
@@ -125,19 +123,19 @@ func readOGBEdges(s *fileSet, n int, e *edgeList) error {
 	}
 	defer t.close()
 	listed := int64(0)
-	err = t.each(func() error {
-		u, v, err := t.edge(0, n)
-		if err != nil {
-			return err
-		}
+	err = t.each(func() {
+		u, v := t.edge(0, n)
 		listed++
-		if e.sink != nil {
-			return e.sink(int32(u), int32(v), 1)
+		switch {
+		case t.err != nil:
+		case e.sink != nil:
+			t.fail(e.sink(int32(u), int32(v), 1))
+		case len(e.src) == math.MaxInt32/2:
+			t.fail(t.fault("more than %d edges are not supported", math.MaxInt32/2))
+		default:
+			keep(t, &e.src, int32(u))
+			keep(t, &e.dst, int32(v))
 		}
-		if len(e.src) == math.MaxInt32/2 {
-			return t.fault("more than %d edges are not supported", math.MaxInt32/2)
-		}
-		return cmp.Or(keep(t, &e.src, int32(u)), keep(t, &e.dst, int32(v)))
 	})
 	if err != nil {
 		return err
@@ -172,13 +170,7 @@ func (d *Dataset) readOGBSplit(s *fileSet) error {
 		}
 		defer t.close()
 		list := split.parts()[i]
-		if _, _, err := t.columns(1, func(int) error {
-			v, err := t.index("node", 0, d.X.Rows)
-			if err != nil {
-				return err
-			}
-			return keep(t, list, int32(v))
-		}); err != nil {
+		if _, _, err := t.columns(1, func(int) { keep(t, list, int32(t.index("node", 0, d.X.Rows))) }); err != nil {
 			return err
 		}
 		slices.Sort(*list)

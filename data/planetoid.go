@@ -232,20 +232,20 @@ func testIndex(file string, b []byte, first, rows int) ([]int32, error) {
 	seen := map[int64]int{} // the line of each node
 	top := int64(first) - 1
 	t := newTextFile(file, bytes.NewReader(b), nil, nil)
-	err := t.each(func() error {
-		v, err := t.int("a node")
+	err := t.each(func() {
+		v := t.int("a node")
 		switch {
-		case err != nil:
-			return t.fault("not a node number")
+		case t.err != nil:
+			t.err = t.fault("not a node number")
 		case v < int64(first) || v > math.MaxInt32-1:
-			return t.fault("out of range: test nodes follow the %d rows of allx", first)
+			t.fail(t.fault("out of range: test nodes follow the %d rows of allx", first))
 		case seen[v] != 0:
-			return t.fault("the same node as in line %d", seen[v])
+			t.fail(t.fault("the same node as in line %d", seen[v]))
 		}
 		seen[v] = t.n
 		index = append(index, int32(v))
 		top = max(top, v)
-		return t.end("one node number")
+		t.end("one node number")
 	})
 	if err != nil {
 		return nil, err

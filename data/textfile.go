@@ -15,7 +15,8 @@ import (
 
 // textFile reads a text file of numbers a line at a time and knows where each
 // number stands. Numbers are separated by commas, spaces or tabs. It streams, so
-// that a large file is never held unpacked.
+// that a large file is never held unpacked. What reads a number gives 0 at a fault, and
+// the first fault stays in err.
 type textFile struct {
 	file string
 	r    *bufio.Reader
@@ -27,7 +28,7 @@ type textFile struct {
 	spill   []byte // holds a line that is longer than the reader's buffer
 	left    *int64 // bytes that the whole load may still unpack
 	mem     *budget.Reservation
-	err     error  // why next had no line, if that is not the end of the file
+	err     error  // the first fault
 	release func() // of what r reads; may be called again
 }
 
@@ -40,7 +41,7 @@ func newTextFile(file string, r io.Reader, left *int64, mem *budget.Reservation)
 // close ends the reading. What was not read is not looked at.
 func (t *textFile) close() { t.release() }
 
-// next goes to the next line that is not blank; false at the end of the file or at a fault, t.err.
+// next goes to the next line that is not blank; false at the end of the file or at a fault.
 func (t *textFile) next() (ok bool) {
 	for {
 		if ok, t.err = t.read(); !ok || t.more() {
@@ -49,12 +50,10 @@ func (t *textFile) next() (ok bool) {
 	}
 }
 
-// each calls line on every line that is not blank.
-func (t *textFile) each(line func() error) error {
-	for t.next() {
-		if err := line(); err != nil {
-			return err
-		}
+// each calls line on every line that is not blank, up to a fault, which it returns.
+func (t *textFile) each(line func()) error {
+	for t.err == nil && t.next() {
+		line()
 	}
 	return t.err
 }
@@ -130,16 +129,16 @@ func (t *textFile) over(err error) error {
 }
 
 // keep appends a value that was read from t to a list; see [room].
-func keep[T any](t *textFile, list *[]T, v T) error {
+func keep[T any](t *textFile, list *[]T, v T) {
 	if len(*list) == cap(*list) {
 		grown, err := room(t.mem, *list, 1)
 		if err != nil {
-			return t.over(err)
+			t.fail(t.over(err))
+			return
 		}
 		*list = grown
 	}
 	*list = append(*list, v)
-	return nil
 }
 
 func separator(c byte) bool { return c == ' ' || c == ',' || c == '\t' }
@@ -163,9 +162,10 @@ func (t *textFile) field() []byte {
 }
 
 // int takes the next whole number of the line. what names it in the error.
-func (t *textFile) int(what string) (int64, error) {
+func (t *textFile) int(what string) int64 {
 	if !t.more() {
-		return 0, t.fault("the line ends where %s should be", what)
+		t.fail(t.fault("the line ends where %s should be", what))
+		return 0
 	}
 	line, i := t.line, t.pos
 	negative := line[i] == '-'
@@ -175,65 +175,70 @@ func (t *textFile) int(what string) (int64, error) {
 	v, first := int64(0), i
 	for ; i < len(line) && '0' <= line[i] && line[i] <= '9'; i++ {
 		if i-first >= 18 {
-			return 0, t.fault("expected %s, a whole number, and this is too large for one", what)
+			t.fail(t.fault("expected %s, a whole number, and this is too large for one", what))
+			return 0
 		}
 		v = 10*v + int64(line[i]-'0')
 	}
 	if i == first || i < len(line) && !separator(line[i]) {
-		return 0, t.fault("expected %s, a whole number", what)
+		t.fail(t.fault("expected %s, a whole number", what))
+		return 0
 	}
 	t.pos = i
 	if negative {
 		v = -v
 	}
-	return v, nil
+	return v
 }
 
 // index takes the next whole number, which has to be in lo..hi-1.
-func (t *textFile) index(what string, lo, hi int) (int, error) {
-	v, err := t.int(what)
-	if err != nil {
-		return 0, err
+func (t *textFile) index(what string, lo, hi int) int {
+	switch v := t.int(what); {
+	case t.err != nil:
+	case hi <= lo:
+		t.fail(t.fault("there is no %s", what))
+	case v < int64(lo) || v >= int64(hi):
+		t.fail(t.fault("there is no such %s: they are numbered %d to %d", what, lo, hi-1))
+	default:
+		return int(v)
 	}
-	if v < int64(lo) || v >= int64(hi) {
-		if hi <= lo {
-			return 0, t.fault("there is no %s", what)
-		}
-		return 0, t.fault("there is no such %s: they are numbered %d to %d", what, lo, hi-1)
-	}
-	return int(v), nil
+	return 0
 }
 
 // edge takes the two nodes that a line consists of, each in lo..hi-1.
-func (t *textFile) edge(lo, hi int) (u, v int, err error) {
-	if u, err = t.index("node", lo, hi); err != nil {
-		return 0, 0, err
-	}
-	if v, err = t.index("node", lo, hi); err != nil {
-		return 0, 0, err
-	}
-	return u, v, t.end("two nodes")
+func (t *textFile) edge(lo, hi int) (u, v int) {
+	u, v = t.index("node", lo, hi), t.index("node", lo, hi)
+	t.end("two nodes")
+	return u, v
 }
 
 // float takes the next number of the line, which has to be finite.
-func (t *textFile) float(what string) (float32, error) {
+func (t *textFile) float(what string) float32 {
 	s := t.field()
-	if len(s) == 0 {
-		return 0, t.fault("the line ends where %s should be", what)
-	}
 	v, err := strconv.ParseFloat(string(s), 32)
-	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-		return 0, t.fault("%s is not a finite number", what)
+	switch {
+	case len(s) == 0:
+		t.fail(t.fault("the line ends where %s should be", what))
+	case err != nil || math.IsNaN(v) || math.IsInf(v, 0):
+		t.fail(t.fault("%s is not a finite number", what))
+	default:
+		return float32(v)
 	}
-	return float32(v), nil
+	return 0
 }
 
 // end checks that the line has no more numbers.
-func (t *textFile) end(expected string) error {
-	if t.more() {
-		return t.fault("the line goes on after what it should hold: %s", expected)
+func (t *textFile) end(expected string) {
+	if t.err == nil && t.more() {
+		t.fail(t.fault("the line goes on after what it should hold: %s", expected))
 	}
-	return nil
+}
+
+// fail makes err the fault unless there is one already.
+func (t *textFile) fail(err error) {
+	if t.err == nil {
+		t.err = err
+	}
 }
 
 // fault reports a fault of the number that was read last.
@@ -259,27 +264,25 @@ func (t *textFile) short(format string, args ...any) *FileError {
 
 // columns reads a file of lines with equally many numbers, and returns how many
 // lines and columns there are. take reads one number of column c.
-func (t *textFile) columns(most int, take func(c int) error) (rows, cols int, err error) {
-	err = t.each(func() error {
+func (t *textFile) columns(most int, take func(c int)) (rows, cols int, err error) {
+	err = t.each(func() {
 		c := 0
-		for ; t.more(); c++ {
+		for ; t.err == nil && t.more(); c++ {
 			if rows > 0 && c == cols || c == most {
-				return t.fault("the line has more than %d numbers", c).hint("every line has as many as the first, and %d at most", most)
-			}
-			if err := take(c); err != nil {
-				return err
+				t.fail(t.fault("the line has more than %d numbers", c).hint("every line has as many as the first, and %d at most", most))
+			} else {
+				take(c)
 			}
 		}
 		if rows == 0 {
 			cols = c
 		}
-		if c != cols {
-			return t.fault("the line has %d numbers, the first has %d", c, cols).hint("a last line that is too short means a truncated file")
+		if t.err == nil && c != cols {
+			t.fail(t.fault("the line has %d numbers, the first has %d", c, cols).hint("a last line that is too short means a truncated file"))
 		}
 		if rows++; rows == math.MaxInt32 {
-			return badFile(t.file, "more than %d lines", math.MaxInt32)
+			t.fail(badFile(t.file, "more than %d lines", math.MaxInt32))
 		}
-		return nil
 	})
 	return rows, cols, err
 }
@@ -288,13 +291,7 @@ func (t *textFile) columns(most int, take func(c int) error) (rows, cols int, er
 func (t *textFile) floats(what string) (*Features, error) {
 	f := &Features{}
 	var err error
-	f.Rows, f.Cols, err = t.columns(maxCols, func(int) error {
-		v, err := t.float(what)
-		if err != nil {
-			return err
-		}
-		return keep(t, &f.Dense, v)
-	})
+	f.Rows, f.Cols, err = t.columns(maxCols, func(int) { keep(t, &f.Dense, t.float(what)) })
 	if err != nil {
 		return nil, err
 	}
@@ -306,13 +303,7 @@ func (t *textFile) floats(what string) (*Features, error) {
 
 // ints reads a whole file of whole numbers, row by row.
 func (t *textFile) ints(what string, most int) (values []int64, cols int, err error) {
-	rows, cols, err := t.columns(most, func(int) error {
-		v, err := t.int(what)
-		if err != nil {
-			return err
-		}
-		return keep(t, &values, v)
-	})
+	rows, cols, err := t.columns(most, func(int) { keep(t, &values, t.int(what)) })
 	if err == nil && rows == 0 {
 		err = badFile(t.file, "the file is empty")
 	}

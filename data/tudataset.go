@@ -1,7 +1,6 @@
 package data
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -133,16 +132,14 @@ func (c *Collection) readIndicator(s *fileSet, name string) ([]int32, error) {
 		return nil, t.over(err)
 	}
 	c.Offset = make([]int32, len(c.Labels)+1)
-	err = t.each(func() error {
-		g, err := t.index("graph", 1, len(c.Labels)+1)
-		if err != nil {
-			return err
-		}
+	err = t.each(func() {
+		g := t.index("graph", 1, len(c.Labels)+1)
+		t.end("the number of one graph")
 		if len(in) == math.MaxInt32-1 {
-			return badFile(t.file, "more than %d nodes", math.MaxInt32-1)
+			t.fail(badFile(t.file, "more than %d nodes", math.MaxInt32-1))
 		}
 		c.Offset[g]++
-		return cmp.Or(t.end("the number of one graph"), keep(t, &in, int32(g-1)))
+		keep(t, &in, int32(g-1))
 	})
 	if err != nil {
 		return nil, err
@@ -184,19 +181,20 @@ func (c *Collection) readTUEdges(s *fileSet, name string, order []int32) (*edgeL
 	defer t.close()
 	e := &edgeList{}
 	g := 0 // the graph of the edge before
-	err = t.each(func() error {
-		u, v, err := t.edge(1, len(order)+1)
-		if err != nil {
-			return err
+	err = t.each(func() {
+		u, v := t.edge(1, len(order)+1)
+		if t.err != nil {
+			return
 		}
 		a, b := order[u-1], order[v-1]
 		if a < c.Offset[g] || a >= c.Offset[g+1] {
 			g = c.GraphOf(a)
 		}
 		if b < c.Offset[g] || b >= c.Offset[g+1] {
-			return t.fault("the edge joins node %d of graph %d and node %d of graph %d", u, g+1, v, c.GraphOf(b)+1)
+			t.fail(t.fault("the edge joins node %d of graph %d and node %d of graph %d", u, g+1, v, c.GraphOf(b)+1))
 		}
-		return cmp.Or(keep(t, &e.src, a), keep(t, &e.dst, b))
+		keep(t, &e.src, a)
+		keep(t, &e.dst, b)
 	})
 	return e, err
 }
