@@ -47,7 +47,7 @@ func Convert(path, out string, o ConvertOptions) error {
 	if err := o.room(path, out); err != nil {
 		return err
 	}
-	l, spec, err := newLoading(o.Load)
+	l, err := newLoading(o.Load)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func Convert(path, out string, o ConvertOptions) error {
 		if r.dataset == nil {
 			return badFile(path, "a collection of graphs, and a store holds one graph").hint("collections are read into memory as they are")
 		}
-		ds, err := l.finish(path, r, spec)
+		ds, err := l.finish(path, r)
 		if err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ func Convert(path, out string, o ConvertOptions) error {
 				return err
 			}
 		}
-		if spec != nil && spec.Time != "" { // the times are not kept
+		if l.split != nil && l.split.Time != "" { // the times are not kept
 			split, err := ds.SplitFor(o.Load.Seed)
 			if err != nil {
 				return err

@@ -163,22 +163,18 @@ const Synthetic = "synthetic"
 // is read; see package catalog. Bad input gives a *FileError. It returns a complete data set or an error, never a
 // part.
 func Load(path string, opts LoadOptions) (*Dataset, error) {
-	l, spec, err := newLoading(opts)
+	l, r, err := open(path, opts)
 	if err != nil {
 		return nil, err
-	}
-	r, err := l.recognise(path)
-	if err != nil {
-		return nil, overBudget(path, err)
 	}
 	if r.dataset == nil {
 		return nil, badFile(path, "a collection of graphs, where one graph is wanted").hint("gsrc data info shows it, data.LoadCollection reads it")
 	}
-	return l.finish(path, r, spec)
+	return l.finish(path, r)
 }
 
 // finish reads a data set and fills in what every format has in common.
-func (l *loader) finish(path string, r reader, spec *SplitSpec) (*Dataset, error) {
+func (l *loader) finish(path string, r reader) (*Dataset, error) {
 	defer rss.Leave(rss.Enter("reading data"))
 	ds, err := r.dataset()
 	if err != nil {
@@ -193,8 +189,8 @@ func (l *loader) finish(path string, r reader, spec *SplitSpec) (*Dataset, error
 		}
 		ds.Notes = append(ds.Notes, "features without names are taken as prepared already, in the order of the model's")
 	}
-	if spec != nil {
-		ds.SplitSpec = spec
+	if l.split != nil {
+		ds.SplitSpec = l.split
 	}
 	if l.opts.Weights == WeightsAsTheyAre {
 		ds.noteWeights()

@@ -19,7 +19,7 @@ func DescribeTables(dir string, opts LoadOptions) (string, error) {
 }
 
 func describeTables(dir string, opts LoadOptions) (string, error) {
-	l, _, err := newLoading(opts)
+	l, err := newLoading(opts)
 	if err != nil {
 		return "", err
 	}

@@ -22,7 +22,7 @@ func fuzzed(tb testing.TB, files map[string]string) (*Dataset, *Collection, erro
 		tb.Fatal("the files are not recognised")
 	}
 	if read.dataset != nil {
-		ds, err := l.finish("f.zip", read, nil)
+		ds, err := l.finish("f.zip", read)
 		return ds, nil, err
 	} else {
 		c, err := l.finishCollection("f.zip", read)
@@ -140,7 +140,7 @@ func FuzzZip(f *testing.F) {
 			return
 		}
 		if read.dataset != nil {
-			if _, err := l.finish("f.zip", read, nil); err != nil {
+			if _, err := l.finish("f.zip", read); err != nil {
 				checkText(t, err)
 			}
 		} else {

@@ -28,6 +28,8 @@ type loader struct {
 	mem  *budget.Reservation // what loading holds
 	left int64               // bytes that compressed text files may still unpack to
 
+	split *SplitSpec // that is to be drawn; nil takes those that come with the data
+
 	spill *spill // where a graph goes that is converted to a store; nil where it is loaded
 }
 
@@ -44,15 +46,15 @@ func newLoader(opts LoadOptions) *loader {
 	return &loader{opts: opts, sum: sha256.New(), mem: mem, left: budget.Mul(unpackedText, opts.MaxBytes)}
 }
 
-// newLoading checks the options and returns a loader, and the split that is to be drawn.
-func newLoading(opts LoadOptions) (*loader, *SplitSpec, error) {
+// newLoading checks the options and returns a loader.
+func newLoading(opts LoadOptions) (*loader, error) {
 	spec, err := ParseSplit(opts.Split)
 	err = cmp.Or(err, CheckMerge(opts.Tables.Merge), opts.Weights.Check())
 	if err == nil && opts.Columns != nil {
 		err = opts.Columns.Check()
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if spec != nil {
 		opts.Tables.time = spec.Time
@@ -60,7 +62,19 @@ func newLoading(opts LoadOptions) (*loader, *SplitSpec, error) {
 	if spec != nil && spec.Column != "" {
 		opts.Tables.Split, spec = spec.Column, nil
 	}
-	return newLoader(opts), spec, nil
+	l := newLoader(opts)
+	l.split = spec
+	return l, nil
+}
+
+// open checks the options and finds out the format of what is at path.
+func open(path string, opts LoadOptions) (*loader, reader, error) {
+	l, err := newLoading(opts)
+	if err != nil {
+		return nil, reader{}, err
+	}
+	r, err := l.recognise(path)
+	return l, r, overBudget(path, err)
 }
 
 // unread refuses options that say how tables are read, where there were none.
@@ -98,19 +112,15 @@ type reader struct {
 // LoadAny reads a data set or a collection of graphs, whichever path holds; the
 // other is nil.
 func LoadAny(path string, opts LoadOptions) (*Dataset, *Collection, error) {
-	l, spec, err := newLoading(opts)
+	l, r, err := open(path, opts)
 	if err != nil {
 		return nil, nil, err
-	}
-	r, err := l.recognise(path)
-	if err != nil {
-		return nil, nil, overBudget(path, err)
 	}
 	if r.collection != nil {
 		c, err := l.finishCollection(path, r)
 		return nil, c, err
 	}
-	ds, err := l.finish(path, r, spec)
+	ds, err := l.finish(path, r)
 	return ds, nil, err
 }
 
