@@ -26,11 +26,7 @@ const (
 func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 	has := func(n string) bool { return slices.Contains(names, n) }
 	path := func(n string) string { return filepath.Join(dir, n) }
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, err
-	}
-	ds := &Dataset{Name: filepath.Base(abs), Source: dir, Format: "folder"}
+	ds := &Dataset{Name: (&fileSet{root: dir}).name(), Source: dir, Format: "folder"}
 	if has(npyFile) && has(npzFile) {
 		return nil, badFile(dir, "has both %s and %s", npyFile, npzFile).hint("keep one of them")
 	}
@@ -38,6 +34,7 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 		return nil, badFile(dir, "has a .tsv file beside its tables").hint("save it as CSV with commas")
 	}
 	r := &tableReader{asked: l.opts.Tables, want: l.opts.Columns, noPrepare: l.opts.NoPrepare, noWeights: l.opts.Weights == IgnoreWeights, mem: l.mem}
+	var err error
 	if r.file, err = l.readSchema(dir, names); err != nil {
 		return nil, err
 	}
