@@ -30,8 +30,8 @@ type parquetRows struct {
 	buffer []parquet.Row // rows that have been read
 	left   []parquet.Row // of them, those that have not been given out
 	cells  []string
-	units  []time.Duration // of columns that are times; others have 0
-	line   int             // of a CSV file with these rows
+	write  []func(parquet.Value) string // a value of each column as CSV has it
+	line   int                          // of a CSV file with these rows
 
 	mem     *budget.Reservation
 	reading int64 // what the library takes of it
@@ -57,22 +57,22 @@ func openParquet(b []byte, mem *budget.Reservation) (_ *parquetRows, err error) 
 		return nil, err
 	}
 	for _, field := range f.Schema().Fields() {
-		unit := time.Duration(0) // of a time
+		write := cell
 		if logical := field.Type().LogicalType(); logical != nil && logical.UTF8 == nil && logical.Integer == nil && logical.Enum == nil {
 			switch kind := field.Type().Kind(); {
 			case logical.Date != nil && kind == parquet.Int32:
-				unit = 24 * time.Hour
+				write = func(v parquet.Value) string { return time.Unix(86400*int64(v.Int32()), 0).UTC().Format(time.DateOnly) }
 			case logical.Timestamp != nil && kind == parquet.Int64 && logical.Timestamp.Unit.Millis != nil:
-				unit = time.Millisecond
+				write = stamp(time.UnixMilli)
 			case logical.Timestamp != nil && kind == parquet.Int64 && logical.Timestamp.Unit.Micros != nil:
-				unit = time.Microsecond
+				write = stamp(time.UnixMicro)
 			case logical.Timestamp != nil && kind == parquet.Int64 && logical.Timestamp.Unit.Nanos != nil:
-				unit = time.Nanosecond
+				write = stamp(func(n int64) time.Time { return time.Unix(0, n) })
 			default:
 				return nil, fmt.Errorf("the column %q is of type %s", field.Name(), logical)
 			}
 		}
-		p.units = append(p.units, unit)
+		p.write = append(p.write, write)
 		p.header = append(p.header, field.Name())
 	}
 	// A cell takes a byte at least; a row, as a node or an edge, several times that.
@@ -131,10 +131,9 @@ func (p *parquetRows) Read() (cells []string, err error) {
 	}
 	p.row = size
 	for _, v := range row {
-		if unit := p.units[v.Column()]; unit != 0 && !v.IsNull() {
-			p.cells[v.Column()] = timeCell(v, unit)
-		} else {
-			p.cells[v.Column()] = cell(v)
+		p.cells[v.Column()] = "" // what is missing
+		if !v.IsNull() {
+			p.cells[v.Column()] = p.write[v.Column()](v)
 		}
 	}
 	return p.cells, nil
@@ -150,25 +149,14 @@ func (p *parquetRows) close() {
 	p.mem.Shrink(p.reading + p.row)
 }
 
-// timeCell is a time as CSV has it, in UTC.
-func timeCell(v parquet.Value, unit time.Duration) string {
-	switch unit {
-	case 24 * time.Hour:
-		return time.Unix(86400*int64(v.Int32()), 0).UTC().Format(time.DateOnly)
-	case time.Millisecond:
-		return time.UnixMilli(v.Int64()).UTC().Format(time.RFC3339Nano)
-	case time.Microsecond:
-		return time.UnixMicro(v.Int64()).UTC().Format(time.RFC3339Nano)
-	}
-	return time.Unix(0, v.Int64()).UTC().Format(time.RFC3339Nano)
+// stamp returns what writes a time, in UTC, that is counted as of wants it.
+func stamp(of func(int64) time.Time) func(parquet.Value) string {
+	return func(v parquet.Value) string { return of(v.Int64()).UTC().Format(time.RFC3339Nano) }
 }
 
 // cell is a value of one of the types that checkParquet lets through as CSV has it, a text of
-// its own; what is missing is empty.
+// its own.
 func cell(v parquet.Value) string {
-	if v.IsNull() {
-		return ""
-	}
 	switch v.Kind() {
 	case parquet.Boolean:
 		if v.Boolean() {
