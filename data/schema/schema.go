@@ -4,10 +4,10 @@
 package schema
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -230,10 +230,7 @@ func (c *Column) fitCategories(v Values) {
 	for i := range order {
 		order[i] = i
 	}
-	sort.Slice(order, func(i, j int) bool {
-		a, b := order[i], order[j]
-		return count[a] > count[b] || count[a] == count[b] && v.Texts[a] < v.Texts[b]
-	})
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(count[b]-count[a], cmp.Compare(v.Texts[a], v.Texts[b])) })
 	c.Missing = false
 	for _, i := range order {
 		switch {
@@ -320,12 +317,10 @@ func (c *Column) Put(out []float32, x float64) {
 		at = 2
 	}
 	switch {
-	case c.Kind == Value:
+	case c.Kind == Value, c.Kind == Boolean && !gap:
 		out[0] = float32(x)
-	case c.Kind == Boolean && gap:
-		out[0] = float32(c.Fill)
 	case c.Kind == Boolean:
-		out[0] = float32(x)
+		out[0] = float32(c.Fill)
 	case gap:
 		out[0] = 0
 	default:
