@@ -69,10 +69,7 @@ func (s *fileSet) name() string {
 // the top; nothing if there is no such folder.
 func (s *fileSet) list(dir string) (files, folders []string) {
 	if s.zip == nil {
-		entries, err := os.ReadDir(filepath.Join(s.root, filepath.FromSlash(dir)))
-		if err != nil {
-			return nil, nil
-		}
+		entries, _ := os.ReadDir(s.path(dir))
 		for _, e := range entries {
 			if e.IsDir() {
 				folders = append(folders, e.Name())
@@ -88,12 +85,9 @@ func (s *fileSet) list(dir string) (files, folders []string) {
 	}
 	for _, n := range s.zip.names {
 		rest, ok := strings.CutPrefix(n, prefix)
-		if !ok {
-			continue
-		}
-		if first, _, deeper := strings.Cut(rest, "/"); !deeper {
+		if first, _, deeper := strings.Cut(rest, "/"); ok && !deeper {
 			files = append(files, rest)
-		} else if !slices.Contains(folders, first) {
+		} else if ok && !slices.Contains(folders, first) {
 			folders = append(folders, first)
 		}
 	}
