@@ -110,38 +110,33 @@ func (s *fileSet) has(name string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// open starts reading a text file; one that ends in .gz is unpacked.
-func (s *fileSet) open(name string) (*textFile, error) {
+// open starts reading a text file; one that ends in .gz is unpacked. That it cannot be opened is
+// its first fault.
+func (s *fileSet) open(name string) *textFile {
+	file, packed := s.path(name), strings.HasSuffix(name, ".gz")
+	t := newTextFile(file, nil, &s.l.left, s.l.mem)
 	var r io.Reader
-	var release func()
 	if s.zip == nil {
-		b, err := s.l.file(s.path(name))
-		if err != nil {
-			return nil, err
+		var b []byte
+		b, t.err = s.l.file(file)
+		r, t.release = bytes.NewReader(b), sync.OnceFunc(func() { s.l.done(b) })
+		if !packed {
+			t.left = nil // its size was counted when the file was read
 		}
-		r, release = bytes.NewReader(b), func() { s.l.done(b) }
+	} else if f := s.zip.parts[s.prefix+name]; f == nil {
+		t.err = badFile(file, "the file is missing")
+	} else if z, err := f.Open(); err != nil {
+		t.err = fileFault(file, err)
 	} else {
-		f := s.zip.parts[s.prefix+name]
-		if f == nil {
-			return nil, badFile(s.path(name), "the file is missing")
-		}
-		z, err := f.Open()
-		if err != nil {
-			return nil, fileFault(s.path(name), err)
-		}
-		r, release = z, func() { z.Close() }
+		r, t.release = z, sync.OnceFunc(func() { z.Close() })
 	}
-	left := &s.l.left
-	if strings.HasSuffix(name, ".gz") {
+	if packed && t.err == nil {
 		z, err := gzip.NewReader(r)
 		if err != nil {
-			return nil, badFile(s.path(name), "not a gzip file").because(err).hint("the download is incomplete, or the file was unpacked without being renamed")
+			t.err = badFile(file, "not a gzip file").because(err).hint("the download is incomplete, or the file was unpacked without being renamed")
 		}
 		r = z
-	} else if s.zip == nil {
-		left = nil // its size was counted when the file was read
 	}
-	t := newTextFile(s.path(name), r, left, s.l.mem)
-	t.release = sync.OnceFunc(release)
-	return t, nil
+	t.r.Reset(r)
+	return t
 }

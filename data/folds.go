@@ -175,14 +175,11 @@ func (c *Collection) readFolds(s *fileSet) error {
 
 // readFold reads one file of graph numbers.
 func (c *Collection) readFold(s *fileSet, name string) ([]int32, error) {
-	t, err := s.open(name)
-	if err != nil {
-		return nil, err
-	}
+	t := s.open(name)
 	defer t.close()
 	var list []int32
 	seen := make([]bool, len(c.Graphs))
-	err = t.each(func() {
+	err := t.each(func() {
 		switch g := t.index("graph", 0, len(c.Graphs)); {
 		case t.err != nil:
 		case seen[g]:

@@ -13,10 +13,7 @@ import (
 // numbered from 0 within the graph and, optionally, attributes after them. Where
 // no two nodes differ in their tag it says nothing, and degrees take its place.
 func (l *loader) ginText(s *fileSet, source, name string) (*Collection, error) {
-	t, err := s.open(name)
-	if err != nil {
-		return nil, err
-	}
+	t := s.open(name)
 	defer t.close()
 	c := &Collection{Name: strings.ToLower(strings.TrimSuffix(name, ".txt")), Source: source, Format: "gin-text", Offset: []int32{0}}
 	if !t.next() {
@@ -41,6 +38,7 @@ func (l *loader) ginText(s *fileSet, source, name string) (*Collection, error) {
 	if t.err != nil {
 		return nil, t.err
 	}
+	var err error
 	if c.Labels, c.ClassNames, c.Classes, err = numberClasses(l.mem, g.classes); err != nil {
 		return nil, t.over(err)
 	}

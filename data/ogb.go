@@ -28,10 +28,7 @@ func (l *loader) ogb(s *fileSet) (*Dataset, error) {
 	if !hasOGB(s, "raw/node-feat.csv") {
 		return nil, badFile(s.root, "the nodes have no features: raw/node-feat.csv.gz is missing").hint("a data set without them, such as ogbn-proteins, needs features from elsewhere; docs/data.md says how a folder of your own looks")
 	}
-	t, err := openOGB(s, "raw/node-feat.csv")
-	if err != nil {
-		return nil, err
-	}
+	t := openOGB(s, "raw/node-feat.csv")
 	defer t.close()
 	x, err := t.floats("a feature of a node")
 	if err != nil {
@@ -75,7 +72,7 @@ func ogbName(s *fileSet, name string) string {
 
 func hasOGB(s *fileSet, name string) bool { return s.has(ogbName(s, name)) }
 
-func openOGB(s *fileSet, name string) (*textFile, error) { return s.open(ogbName(s, name)) }
+func openOGB(s *fileSet, name string) *textFile { return s.open(ogbName(s, name)) }
 
 // ogbInts reads a file of one whole number a line.
 func ogbInts(s *fileSet, name, what string) ([]int64, error) {
@@ -84,10 +81,7 @@ func ogbInts(s *fileSet, name, what string) ([]int64, error) {
 
 // readOGBLabels reads the class of each node; nan is unknown.
 func (d *Dataset) readOGBLabels(s *fileSet) error {
-	t, err := openOGB(s, "raw/node-label.csv")
-	if err != nil {
-		return err
-	}
+	t := openOGB(s, "raw/node-label.csv")
 	defer t.close()
 	var raw []int64
 	_, cols, err := t.columns(maxClasses, func(int) {
@@ -117,13 +111,10 @@ func (d *Dataset) readOGBLabels(s *fileSet) error {
 
 // readOGBEdges reads the list of edges of a graph of n nodes into e.
 func readOGBEdges(s *fileSet, n int, e *edgeList) error {
-	t, err := openOGB(s, "raw/edge.csv")
-	if err != nil {
-		return err
-	}
+	t := openOGB(s, "raw/edge.csv")
 	defer t.close()
 	listed := int64(0)
-	err = t.each(func() {
+	err := t.each(func() {
 		u, v := t.edge(0, n)
 		listed++
 		switch {
@@ -164,10 +155,7 @@ func (d *Dataset) readOGBSplit(s *fileSet) error {
 	}
 	var split Split
 	for i, part := range []string{"train", "valid", "test"} {
-		t, err := openOGB(s, path.Join("split", schemes[0], part+".csv"))
-		if err != nil {
-			return err
-		}
+		t := openOGB(s, path.Join("split", schemes[0], part+".csv"))
 		defer t.close()
 		list := split.parts()[i]
 		if _, _, err := t.columns(1, func(int) { keep(t, list, int32(t.index("node", 0, d.X.Rows))) }); err != nil {

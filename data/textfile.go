@@ -35,7 +35,7 @@ type textFile struct {
 // newTextFile reads from r. left counts what may be read yet; nil is no limit. What the
 // text makes the reader hold is claimed from mem.
 func newTextFile(file string, r io.Reader, left *int64, mem *budget.Reservation) *textFile {
-	return &textFile{file: file, r: bufio.NewReaderSize(r, 1<<16), left: left, mem: mem}
+	return &textFile{file: file, r: bufio.NewReaderSize(r, 1<<16), left: left, mem: mem, release: func() {}}
 }
 
 // close ends the reading. What was not read is not looked at.
@@ -43,16 +43,17 @@ func (t *textFile) close() { t.release() }
 
 // next goes to the next line that is not blank; false at the end of the file or at a fault.
 func (t *textFile) next() (ok bool) {
-	for {
+	for t.err == nil {
 		if ok, t.err = t.read(); !ok || t.more() {
 			return ok
 		}
 	}
+	return false
 }
 
 // each calls line on every line that is not blank, up to a fault, which it returns.
 func (t *textFile) each(line func()) error {
-	for t.err == nil && t.next() {
+	for t.next() {
 		line()
 	}
 	return t.err

@@ -65,10 +65,7 @@ func (l *loader) tu(s *fileSet, name string) (*Collection, error) {
 		}
 	}
 	if s.has(file("node_attributes")) {
-		t, err := s.open(file("node_attributes"))
-		if err != nil {
-			return nil, err
-		}
+		t := s.open(file("node_attributes"))
 		defer t.close()
 		if d.attrs, err = t.floats("an attribute of a node"); err != nil {
 			return nil, err
@@ -93,10 +90,7 @@ func (l *loader) tu(s *fileSet, name string) (*Collection, error) {
 
 // readInts reads a file of one whole number a line.
 func readInts(s *fileSet, name, what string, cols int) ([]int64, error) {
-	t, err := s.open(name)
-	if err != nil {
-		return nil, err
-	}
+	t := s.open(name)
 	defer t.close()
 	values, _, err := t.ints(what, cols)
 	return values, err
@@ -104,10 +98,7 @@ func readInts(s *fileSet, name, what string, cols int) ([]int64, error) {
 
 // readIntRows reads a file of one row of whole numbers for each node.
 func readIntRows(s *fileSet, name, what string, nodes int) ([]int64, error) {
-	t, err := s.open(name)
-	if err != nil {
-		return nil, err
-	}
+	t := s.open(name)
 	defer t.close()
 	values, cols, err := t.ints(what, 1024)
 	if err != nil {
@@ -122,17 +113,14 @@ func readIntRows(s *fileSet, name, what string, nodes int) ([]int64, error) {
 // readIndicator reads which graph each node belongs to, sets Offset, and returns
 // the new number of each node: graph by graph, in the file's order within one.
 func (c *Collection) readIndicator(s *fileSet, name string) ([]int32, error) {
-	t, err := s.open(name)
-	if err != nil {
-		return nil, err
-	}
+	t := s.open(name)
 	defer t.close()
 	var in []int32 // the graph of each node, from 0
 	if err := t.mem.Grow(8 * int64(len(c.Labels)+1)); err != nil {
 		return nil, t.over(err)
 	}
 	c.Offset = make([]int32, len(c.Labels)+1)
-	err = t.each(func() {
+	err := t.each(func() {
 		g := t.index("graph", 1, len(c.Labels)+1)
 		t.end("the number of one graph")
 		if len(in) == math.MaxInt32-1 {
@@ -174,14 +162,11 @@ func permute[T any](mem *budget.Reservation, rows []T, cols int, order []int32) 
 
 // readTUEdges reads the list of edges and gives nodes their new numbers.
 func (c *Collection) readTUEdges(s *fileSet, name string, order []int32) (*edgeList, error) {
-	t, err := s.open(name)
-	if err != nil {
-		return nil, err
-	}
+	t := s.open(name)
 	defer t.close()
 	e := &edgeList{}
 	g := 0 // the graph of the edge before
-	err = t.each(func() {
+	err := t.each(func() {
 		u, v := t.edge(1, len(order)+1)
 		if t.err != nil {
 			return
