@@ -20,7 +20,7 @@ type table struct {
 		FieldPos(field int) (line, column int)
 	}
 	row  []string // current row; valid until the next one
-	err  error    // why next had no row, if that is not the end of the file
+	err  error    // the first fault
 	most int      // rows, at most
 
 	mem  *budget.Reservation
@@ -29,39 +29,46 @@ type table struct {
 
 // newTable starts on a file held in memory. Fields of CSV are separated by commas and
 // may be quoted; a byte order mark is skipped. What the table holds is claimed from mem,
-// which close gives back.
-func newTable(f tableFile, mem *budget.Reservation) (*table, error) {
-	file, b := f.path, f.bytes
+// which close gives back. That the file is no table is in t.err.
+func newTable(f tableFile, mem *budget.Reservation) *table {
+	t := &table{file: f.path, mem: mem}
+	t.err = t.begin(f)
+	return t
+}
+
+func (t *table) begin(f tableFile) error {
+	b := f.bytes
 	if f.parquet {
-		rows, err := openParquet(b, mem)
+		rows, err := openParquet(b, t.mem)
 		if err != nil {
-			return nil, parquetFault(file, err)
+			return parquetFault(t.file, err)
 		}
-		return &table{file: file, r: rows, most: int(rows.count), mem: mem}, nil
+		t.r, t.most = rows, int(rows.count)
+		return nil
 	}
 	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
 	if len(bytes.TrimSpace(b)) == 0 {
-		return nil, badFile(file, "the file is empty")
+		return badFile(t.file, "the file is empty")
 	}
-	if e := notUTF8(file, b); e != nil {
-		return nil, e
+	if e := notUTF8(t.file, b); e != nil {
+		return e
 	}
 	width, fields, lone := widest(b)
 	if lone >= 0 {
-		return nil, oldMac(file, 1+bytes.Count(b[:lone], []byte{'\n'}))
+		return oldMac(t.file, 1+bytes.Count(b[:lone], []byte{'\n'}))
 	}
 	// The reader keeps a row three times: as it stands, without quotes, and as a string,
 	// with room to grow; of a field two positions, its end and a string.
-	t := &table{file: file, mem: mem, most: bytes.Count(b, []byte{'\n'}) + 1, held: budget.Mul(6, int64(width)) + budget.Mul(96, int64(fields))}
-	if err := mem.Grow(t.held); err != nil {
-		return nil, fileFault(file, err)
+	held := budget.Mul(6, int64(width)) + budget.Mul(96, int64(fields))
+	if err := t.mem.Grow(held); err != nil {
+		return fileFault(t.file, err)
 	}
 	r := csv.NewReader(bytes.NewReader(b))
 	r.FieldsPerRecord = -1 // checked by the callers, with better errors
 	r.ReuseRecord = true
 	r.TrimLeadingSpace = true
-	t.r = r
-	return t, nil
+	t.r, t.held, t.most = r, held, bytes.Count(b, []byte{'\n'})+1
+	return nil
 }
 
 // notUTF8 is the error of the first byte of a text that is zero or no UTF-8; nil if there is
@@ -131,6 +138,9 @@ func widest(b []byte) (width, fields, lone int) {
 
 // next reads a row; false at the end of the file or at a fault, t.err.
 func (t *table) next() bool {
+	if t.err != nil {
+		return false
+	}
 	row, err := t.r.Read()
 	if err == io.EOF {
 		return false

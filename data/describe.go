@@ -62,10 +62,7 @@ func describeTables(dir string, opts LoadOptions) (string, error) {
 			return "", err
 		}
 	}
-	t, err := newTable(edges, r.mem)
-	if err != nil {
-		return "", err
-	}
+	t := newTable(edges, r.mem)
 	defer t.close()
 	if t.next(); t.err != nil {
 		return "", t.err

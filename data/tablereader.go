@@ -100,10 +100,7 @@ func (r *tableReader) ignored(name string) bool {
 // sampleRows returns the first rows of a table, as far as they can be read.
 func sampleRows(f tableFile, mem *budget.Reservation) (rows [][]string) {
 	const most = 100
-	t, err := newTable(f, mem)
-	if err != nil {
-		return nil
-	}
+	t := newTable(f, mem)
 	defer t.close()
 	for len(rows) < most && t.next() {
 		if len(t.row) > 1000 { // no table of edges

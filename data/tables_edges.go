@@ -16,15 +16,13 @@ import (
 func (r *tableReader) edges(from tableFile, nodes *nodeTable, n int, e *edgeList, header func(e *edgeList)) error {
 	file := from.path
 	sample := sampleRows(from, r.mem)
-	t, err := newTable(from, r.mem)
-	if err != nil {
-		var fe *FileError
-		if errors.As(err, &fe) && fe.Line == 0 && !from.parquet {
-			fe.hint("a graph without edges has the header line source,target alone")
-		}
-		return err
-	}
+	t := newTable(from, r.mem)
 	defer t.close()
+	var fe *FileError
+	if errors.As(t.err, &fe) && fe.Line == 0 && !from.parquet {
+		fe.hint("a graph without edges has the header line source,target alone")
+	}
+	var err error
 	if e.sink == nil {
 		if e.src, err = room(r.mem, e.src, t.most); err == nil {
 			e.dst, err = room(r.mem, e.dst, t.most)

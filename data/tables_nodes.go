@@ -83,10 +83,7 @@ func (r *tableReader) nodeColumns(t *table, header []string, from, edges tableFi
 func guessID(nodes, edges tableFile, mem *budget.Reservation) (int, error) {
 	const most = 32 // columns that are looked at
 	sample := sampleRows(edges, mem)
-	t, err := newTable(nodes, mem)
-	if err != nil {
-		return -1, err
-	}
+	t := newTable(nodes, mem)
 	defer t.close()
 	if t.next(); t.err != nil {
 		return -1, t.err
@@ -175,10 +172,7 @@ func (r *tableReader) nodes(from, edges tableFile) (*nodeTable, error) {
 // firstPass reads ids, labels and split, and looks at the columns of features. edges is
 // looked at where the column of the ids has to be guessed.
 func (r *tableReader) firstPass(from, edges tableFile, faults *Faults) (*nodeTable, error) {
-	t, err := newTable(from, r.mem)
-	if err != nil {
-		return nil, err
-	}
+	t := newTable(from, r.mem)
 	defer t.close()
 	if t.next(); t.err != nil {
 		return nil, t.err
@@ -356,10 +350,7 @@ func (r *tableReader) match(file string, nt *nodeTable) (columns []columnValues,
 
 // values reads the columns of features and prepares them.
 func (r *tableReader) values(from tableFile, nt *nodeTable, columns []columnValues, out []schema.LeftOut, faults *Faults) error {
-	t, err := newTable(from, r.mem)
-	if err != nil {
-		return err
-	}
+	t := newTable(from, r.mem)
 	defer t.close()
 	if t.next(); t.err != nil {
 		return t.err
@@ -378,7 +369,8 @@ func (r *tableReader) values(from tableFile, nt *nodeTable, columns []columnValu
 		for j := range columns {
 			c := &columns[j]
 			s := t.row[c.at]
-			ok := true
+			var ok bool
+			var err error
 			if c.column.Kind == schema.Value {
 				var x float64
 				if x, ok = cellValue(schema.Value, s); float32(x) != 0 {
