@@ -200,15 +200,6 @@ func (r *Runner) train(ctx context.Context, s *gsrc.Setup, t *task, threads int,
 	return gsrc.OpenRun(o.Out)
 }
 
-// choose runs a job of [Auto], which is not kept.
-func (j Job) choose(ctx context.Context, threads int, memory int64) (*gsrc.Run, string, error) {
-	run, err := gsrc.Auto(ctx, gsrc.AutoOptions{TrainOptions: gsrc.TrainOptions{Data: j.Data, Set: j.Set, Seed: j.Seed, Threads: threads, Memory: memory}})
-	if err != nil {
-		return nil, "", err
-	}
-	return run.Run, run.Report.Choice.Winner, nil
-}
-
 func (r *Runner) logf(format string, args ...any) {
 	if r.Log != nil {
 		r.Log(format, args...)
@@ -308,8 +299,11 @@ func (r *Runner) run(ctx context.Context, t *task, threads int, memory int64) (r
 	}
 	start := time.Now()
 	var run *gsrc.Run
-	if t.job.Model == Auto {
-		run, rec.Chosen, err = t.job.choose(ctx, threads, memory)
+	if t.job.Model == Auto { // it is not kept
+		var chosen *gsrc.AutoRun
+		if chosen, err = gsrc.Auto(ctx, gsrc.AutoOptions{TrainOptions: gsrc.TrainOptions{Data: t.job.Data, Set: t.job.Set, Seed: t.job.Seed, Threads: threads, Memory: memory}}); err == nil {
+			run, rec.Chosen = chosen.Run, chosen.Report.Choice.Winner
+		}
 	} else {
 		run, err = r.train(ctx, s, t, threads, memory)
 	}
