@@ -43,6 +43,7 @@ import (
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/internal/nearest"
+	"github.com/gsrc-dev/gsrc/internal/tomltext"
 	"github.com/gsrc-dev/gsrc/models"
 )
 
@@ -597,24 +598,5 @@ func literal(f reflect.Value) string {
 		}
 		return s
 	}
-	return tomlString(f.String())
-}
-
-// tomlString quotes a text as a basic string of TOML.
-func tomlString(s string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range s {
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r < ' ' || r == 0x7f:
-			fmt.Fprintf(&b, "\\u%04X", r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
+	return tomltext.Quote(f.String())
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/data/schema"
+	"github.com/gsrc-dev/gsrc/internal/tomltext"
 )
 
 // DescribeTables returns the text of a schema.toml for the tables in a folder: what they
@@ -43,7 +44,7 @@ func describeTables(dir string, opts LoadOptions) (string, error) {
 	var b strings.Builder
 	b.WriteString("# What the tables of this folder are, as gsrc data init found it. Edit it where it is wrong.\n# Lines that begin with # do not count.\n")
 	field := func(name, value, comment string) {
-		line := name + " = " + tomlString(value)
+		line := name + " = " + tomltext.Quote(value)
 		if value == "" { // not found, which is not to say that there is none
 			line = "# " + line
 		}
@@ -87,7 +88,7 @@ func describeTables(dir string, opts LoadOptions) (string, error) {
 		b.WriteString("\n[edges.columns]\n")
 		for i, name := range t.row {
 			if !slices.Contains(col[:], i) {
-				field(tomlString(name), columnIgnored, "")
+				field(tomltext.Quote(name), columnIgnored, "")
 			}
 		}
 	}
@@ -153,10 +154,10 @@ func (r *tableReader) describeNodes(from, edges tableFile, field func(name, valu
 				comment += fmt.Sprintf(", and %d that are no numbers", bad)
 			}
 		}
-		field(tomlString(name), string(kind), comment)
+		field(tomltext.Quote(name), string(kind), comment)
 	}
 	for _, name := range nt.at.ignored {
-		field(tomlString(name), columnIgnored, "")
+		field(tomltext.Quote(name), columnIgnored, "")
 	}
 	return nt, nil
 }
@@ -200,22 +201,4 @@ func (l *loader) findTables(dir string, names []string) (nodes, edges string, er
 		return "", "", badFile(dir, "%s could all be the nodes", nameList(tables)).hint("call the table of nodes nodes.csv")
 	}
 	return nodes, edges, nil
-}
-
-// tomlString writes a text as TOML.
-func tomlString(s string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range s {
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteString(`\` + string(r))
-		case r < ' ' || r == 0x7f:
-			fmt.Fprintf(&b, `\u%04X`, r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/data/company"
 	"github.com/gsrc-dev/gsrc/data/schema"
+	"github.com/gsrc-dev/gsrc/internal/tomltext"
 )
 
 // wantNotes fails unless the notes have every piece.
@@ -547,8 +548,8 @@ func FuzzSchemaFile(f *testing.F) {
 		}
 		for _, name := range []string{s.Nodes.ID, s.Nodes.Label} {
 			again := &tableSchema{}
-			if err := parseSchema(SchemaFile, []byte("[nodes]\nid = "+tomlString(name)+"\n"), again); err != nil || again.Nodes.ID != name {
-				t.Errorf("%q is written as %s, which reads as %q, %v", name, tomlString(name), again.Nodes.ID, err)
+			if err := parseSchema(SchemaFile, []byte("[nodes]\nid = "+tomltext.Quote(name)+"\n"), again); err != nil || again.Nodes.ID != name {
+				t.Errorf("%q is written as %s, which reads as %q, %v", name, tomltext.Quote(name), again.Nodes.ID, err)
 			}
 		}
 	})
