@@ -91,23 +91,19 @@ const (
 
 // table prints rows of cells, the first row the head.
 func table(w io.Writer, f Format, rows [][]string) error {
-	if f == Markdown {
-		for i, r := range rows {
-			if _, err := fmt.Fprintf(w, "| %s |\n", strings.Join(r, " | ")); err != nil {
-				return err
-			}
-			if i == 0 {
-				fmt.Fprintf(w, "|%s\n", strings.Repeat("---|", len(r)))
-			}
-		}
-		return nil
-	}
 	var b strings.Builder
-	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	for _, r := range rows {
-		fmt.Fprintln(t, strings.Join(r, "\t"))
+	aligned := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for i, r := range rows {
+		if f == Text {
+			fmt.Fprintln(aligned, strings.Join(r, "\t"))
+			continue
+		}
+		fmt.Fprintf(&b, "| %s |\n", strings.Join(r, " | "))
+		if i == 0 {
+			fmt.Fprintf(&b, "|%s\n", strings.Repeat("---|", len(r)))
+		}
 	}
-	if err := t.Flush(); err != nil {
+	if err := aligned.Flush(); err != nil {
 		return err
 	}
 	for line := range strings.Lines(b.String()) { // empty cells leave blanks behind
