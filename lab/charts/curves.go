@@ -69,12 +69,10 @@ func ofEpoch(r checkpoint.Record) int { return r.Epoch }
 
 func ofTerm(term string) func(checkpoint.Record) *float64 {
 	return func(r checkpoint.Record) *float64 {
-		v, ok := r.Terms[term]
-		if !ok {
-			return nil
+		if v, ok := r.Terms[term]; ok {
+			return new(float64(v))
 		}
-		wide := float64(v)
-		return &wide
+		return nil
 	}
 }
 
