@@ -73,10 +73,7 @@ func (p *Pool) attend(kernel string, job attentionJob) {
 	p.scratch(EdgeSoftmaxScratch(job.heads).Local)
 	job.p = p
 	job.per, job.chunks = c.chunks(8 * job.heads)
-	j := &p.jobs.attend
-	*j = job
-	p.run(job.chunks, j)
-	*j = attentionJob{}
+	runJob(p, &p.jobs.attend, job, job.chunks)
 }
 
 func (j *attentionJob) do(chunk, worker int) {

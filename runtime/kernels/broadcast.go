@@ -53,10 +53,7 @@ func (p *Pool) runElem(name string, job *elemJob, rows, cols int) {
 		job.n, job.cols, job.per = rows, cols, rowsPerChunk(cols)
 	}
 	job.room = p.room
-	j := &p.jobs.elem
-	*j = *job
-	p.run(ceilDiv(j.n, j.per), j)
-	*j = elemJob{}
+	runJob(p, &p.jobs.elem, *job, ceilDiv(job.n, job.per))
 }
 
 func plain(m BroadcastMode) bool { return m == Full || m == Scalar }

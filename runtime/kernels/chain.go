@@ -120,14 +120,12 @@ func (p *Pool) Elementwise(dst []float32, rows, cols int, c *Chain) {
 		rows, cols = 1, n
 	}
 	p.scratch(c.local())
-	j := &p.jobs.chain
-	*j = chainJob{p: p, c: c, dst: dst[:n], rows: rows, cols: cols, per: rowsPerChunk(cols)}
-	chunks := ceilDiv(rows, j.per)
+	per := rowsPerChunk(cols)
+	chunks := ceilDiv(rows, per)
 	if flat {
 		chunks = ceilDiv(n, elemChunk)
 	}
-	p.run(chunks, j)
-	*j = chainJob{}
+	runJob(p, &p.jobs.chain, chainJob{p: p, c: c, dst: dst[:n], rows: rows, cols: cols, per: per}, chunks)
 }
 
 type chainJob struct {

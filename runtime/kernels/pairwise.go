@@ -97,10 +97,8 @@ func (p *Pool) PairwiseMeanGrad(dp, pm, q, mean, dRow, dDiag []float32, b, f int
 		need(kernel, o.name, len(o.x), b*f)
 	}
 	needResults(kernel, b, dRow, nil, dDiag, nil)
-	j := &p.jobs.pairMean
-	*j = pairMeanJob{dp: dp, p: pm, q: q, mean: mean, dRow: dRow, dDiag: dDiag, b: b, f: f, scale: -2 / tau, per: rowsPerChunk(f)}
-	p.run(ceilDiv(b, j.per), j)
-	*j = pairMeanJob{}
+	per := rowsPerChunk(f)
+	runJob(p, &p.jobs.pairMean, pairMeanJob{dp: dp, p: pm, q: q, mean: mean, dRow: dRow, dDiag: dDiag, b: b, f: f, scale: -2 / tau, per: per}, ceilDiv(b, per))
 }
 
 type pairMeanJob struct {

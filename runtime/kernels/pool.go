@@ -140,10 +140,7 @@ func (p *Pool) For(n, grain int, body Body) {
 		return
 	}
 	grain = max(grain, 1)
-	j := &p.jobs.loop
-	*j = forJob{n: n, grain: grain, body: body}
-	p.run(ceilDiv(n, grain), j)
-	*j = forJob{}
+	runJob(p, &p.jobs.loop, forJob{n: n, grain: grain, body: body}, ceilDiv(n, grain))
 }
 
 type forJob struct {
@@ -154,6 +151,17 @@ type forJob struct {
 func (j *forJob) do(c, _ int) {
 	lo := c * j.grain
 	j.body.Do(lo, min(lo+j.grain, j.n))
+}
+
+// runJob runs a job at its place among those of the pool, so that nothing is allocated, and clears
+// that, so that nothing of it is kept alive.
+func runJob[J any, T interface {
+	*J
+	task
+}](p *Pool, at T, job J, chunks int) {
+	*at = job
+	p.run(chunks, at)
+	*at = *new(J)
 }
 
 // run computes the chunks 0..chunks-1 of t and returns when all are done.

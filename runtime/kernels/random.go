@@ -61,12 +61,9 @@ type randomJob struct {
 const randomUnit = 64
 
 func (p *Pool) runRandom(job randomJob) {
-	j := &p.jobs.random
 	job.p = p
-	*j = job
 	p.scratch(2 * randomUnit)
-	p.run(ceilDiv(len(j.dst), elemChunk), j)
-	*j = randomJob{}
+	runJob(p, &p.jobs.random, job, ceilDiv(len(job.dst), elemChunk))
 }
 
 func (j *randomJob) do(c, worker int) {

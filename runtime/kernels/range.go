@@ -31,10 +31,7 @@ type rangeJob struct {
 }
 
 func (p *Pool) runRange(job rangeJob) {
-	j := &p.jobs.ranges
-	*j = job
-	p.run(ceilDiv(j.n, j.per), j)
-	*j = rangeJob{}
+	runJob(p, &p.jobs.ranges, job, ceilDiv(job.n, job.per))
 }
 
 func (j *rangeJob) do(c, worker int) {

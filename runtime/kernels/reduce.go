@@ -38,32 +38,28 @@ func (p *Pool) Reduce(kind ReduceKind, dst, x []float32) {
 		return
 	}
 	chunks := ceilDiv(len(x), elemChunk)
-	j := &p.jobs.reduce
-	*j = reduceJob{kind: kind, axis: allAxes, x: x, part: grow(&p.part, chunks)}
-	p.run(chunks, j)
+	part := grow(&p.part, chunks)
+	runJob(p, &p.jobs.reduce, reduceJob{kind: kind, axis: allAxes, x: x, part: part}, chunks)
 	switch kind {
 	case ReduceSum:
 		sum := 0.0
-		for _, v := range j.part {
+		for _, v := range part {
 			sum += float64(v)
 		}
 		dst[0] = float32(sum)
 	case ReduceMax:
-		dst[0] = maxGo(j.part)
+		dst[0] = maxGo(part)
 	case ReduceMin:
-		dst[0] = minGo(j.part)
+		dst[0] = minGo(part)
 	}
-	*j = reduceJob{}
 }
 
 // ReduceRows writes the reduction of each row of x [rows,cols] to dst [rows].
 func (p *Pool) ReduceRows(kind ReduceKind, dst, x []float32, rows, cols int) {
 	need("ReduceRows", "dst", len(dst), rows)
 	need("ReduceRows", "x", len(x), rows*cols)
-	j := &p.jobs.reduce
-	*j = reduceJob{kind: kind, axis: rowAxis, dst: dst, x: x, room: p.room, rows: rows, cols: cols, per: rowsPerChunk(cols)}
-	p.run(ceilDiv(rows, j.per), j)
-	*j = reduceJob{}
+	per := rowsPerChunk(cols)
+	runJob(p, &p.jobs.reduce, reduceJob{kind: kind, axis: rowAxis, dst: dst, x: x, room: p.room, rows: rows, cols: cols, per: per}, ceilDiv(rows, per))
 }
 
 // ReduceCols writes the reduction of each column of x [rows,cols] to dst [cols]. Fixed
@@ -80,19 +76,17 @@ func (p *Pool) ReduceCols(kind ReduceKind, dst, x []float32, rows, cols int) {
 	if kind == ReduceLSE {
 		width *= 2 // maxima, then sums
 	}
-	j := &p.jobs.reduce
-	*j = reduceJob{kind: kind, axis: colAxis, x: x, part: grow(&p.part, blocks*width), rows: rows, cols: cols, per: per}
-	p.run(blocks, j)
+	part := grow(&p.part, blocks*width)
+	runJob(p, &p.jobs.reduce, reduceJob{kind: kind, axis: colAxis, x: x, part: part, rows: rows, cols: cols, per: per}, blocks)
 	dst = dst[:cols]
 	if kind == ReduceLSE {
-		combineLSE(dst, j.part, blocks)
-	} else {
-		fill(dst, kind.identity())
-		for b := range blocks {
-			kind.combine(dst, j.part[b*cols:(b+1)*cols])
-		}
+		combineLSE(dst, part, blocks)
+		return
 	}
-	*j = reduceJob{}
+	fill(dst, kind.identity())
+	for b := range blocks {
+		kind.combine(dst, part[b*cols:(b+1)*cols])
+	}
 }
 
 // colBlock returns how many rows ReduceCols folds into one partial row.

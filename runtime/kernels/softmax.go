@@ -106,10 +106,7 @@ func (p *Pool) runSoftmax(job softmaxJob, name string, rows, cols int) {
 	}
 	need(name, "x", len(job.x), rows*cols)
 	job.room, job.rows, job.cols, job.per = p.room, rows, cols, rowsPerChunk(cols)
-	j := &p.jobs.softmax
-	*j = job
-	p.run(ceilDiv(rows, j.per), j)
-	*j = softmaxJob{}
+	runJob(p, &p.jobs.softmax, job, ceilDiv(rows, job.per))
 }
 
 func (j *softmaxJob) do(c, worker int) {

@@ -199,10 +199,7 @@ func (p *Pool) runSparse(job sparseJob) {
 	if job.kind >= sparseUniform {
 		p.scratch(scatterMax)
 	}
-	j := &p.jobs.sparse
-	*j = job
-	p.run(chunks, j)
-	*j = sparseJob{}
+	runJob(p, &p.jobs.sparse, job, chunks)
 }
 
 func (j *sparseJob) do(c, worker int) {

@@ -190,11 +190,8 @@ func (j *fewJob) dots(r int) {
 
 // runFew runs a product or inner products over the rows of a structure.
 func (p *Pool) runFew(kind fewKind, r fewRows, job sparseJob) {
-	j := &p.jobs.few
-	*j = fewJob{fewRows: r, kind: kind, sparseJob: job}
-	j.p = p
 	var chunks int
-	j.per, chunks = job.s.chunks(128)
-	p.run(chunks, j)
-	*j = fewJob{}
+	job.p = p
+	job.per, chunks = job.s.chunks(128)
+	runJob(p, &p.jobs.few, fewJob{fewRows: r, kind: kind, sparseJob: job}, chunks)
 }

@@ -65,13 +65,10 @@ func (p *Pool) runSparseRows(name string, job sparseRowsJob, s *CSR) {
 	if job.kind == sparseToDense {
 		f = max(1, job.cols/8) // clearing a row is cheap, but not free
 	}
-	j := &p.jobs.sparseRows
-	*j = job
-	j.s = s
 	var chunks int
-	j.per, chunks = s.chunks(f)
-	p.run(chunks, j)
-	*j = sparseRowsJob{}
+	job.s = s
+	job.per, chunks = s.chunks(f)
+	runJob(p, &p.jobs.sparseRows, job, chunks)
 }
 
 func (j *sparseRowsJob) do(c, _ int) {

@@ -39,12 +39,9 @@ type scatterJob struct{ sparseJob }
 
 func (p *Pool) spmmScatter(job sparseJob) {
 	p.scratch(max(TransposedScratch(job.s.Rows, job.s.Cols, len(job.s.Col), job.f, 1).Local, job.epi.scratch()))
-	j := &p.jobs.scatter
 	work := len(job.s.Col) + 2*job.s.Rows
-	*j = scatterJob{job}
-	j.p, j.per = p, ceilDiv(work, p.threads)
-	p.run(ceilDiv(work, j.per), j)
-	*j = scatterJob{}
+	job.p, job.per = p, ceilDiv(work, p.threads)
+	runJob(p, &p.jobs.scatter, scatterJob{job}, ceilDiv(work, job.per))
 }
 
 func (j *scatterJob) do(c, worker int) {
