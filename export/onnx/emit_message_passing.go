@@ -77,8 +77,6 @@ func emitSDDMM(e *emitter, op *ir.Op) value {
 	return value{t: t}
 }
 
-func emitEdgeOnes(*emitter, *ir.Op) value { return value{edge: &edgeValue{}} }
-
 // emitEdgePairs lists the edges as edge_index does, with self-loops: what is made of
 // these belongs to no node.
 func emitEdgePairs(e *emitter, op *ir.Op) value {

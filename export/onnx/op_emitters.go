@@ -27,23 +27,27 @@ func init() {
 		"div":           {arith("Div"), true},
 		"maximum":       {arith("Max"), true},
 		"minimum":       {arith("Min"), true},
-		"logaddexp":     {emitLogAddExp, false},
+		"logaddexp":     {onTwo(logAddExp), false},
 		"greater":       {emitCompare("Greater"), false},
 		"greater_equal": {emitCompare("GreaterOrEqual"), false},
 		"less":          {emitCompare("Less"), false},
 
-		"neg":           {emitUnary("Neg"), true},
-		"exp":           {emitUnary("Exp"), true},
-		"log":           {emitUnary("Log"), true},
-		"sqrt":          {emitUnary("Sqrt"), true},
-		"sigmoid":       {emitUnary("Sigmoid"), true},
-		"tanh":          {emitUnary("Tanh"), true},
-		"relu":          {emitUnary("Relu"), true},
-		"elu":           {emitUnary("Elu"), true},
-		"leaky_relu":    {emitLeakyReLU, true},
-		"square":        {emitSquare, true},
-		"rsqrt":         {emitRsqrt, true},
-		"pow":           {emitPow, false},
+		"neg":     {emitUnary("Neg"), true},
+		"exp":     {emitUnary("Exp"), true},
+		"log":     {emitUnary("Log"), true},
+		"sqrt":    {emitUnary("Sqrt"), true},
+		"sigmoid": {emitUnary("Sigmoid"), true},
+		"tanh":    {emitUnary("Tanh"), true},
+		"relu":    {emitUnary("Relu"), true},
+		"elu":     {emitUnary("Elu"), true},
+		"leaky_relu": {onOne(func(e *emitter, op *ir.Op, x tensor) tensor {
+			return e.unary("LeakyRelu", x, floatAttr("alpha", float32(op.Float("slope"))))
+		}), true},
+		"square": {onOne(func(e *emitter, _ *ir.Op, x tensor) tensor { return e.binary("Mul", x, x) }), true},
+		"rsqrt":  {onOne(func(e *emitter, _ *ir.Op, x tensor) tensor { return e.unary("Reciprocal", e.unary("Sqrt", x)) }), true},
+		"pow": {onOne(func(e *emitter, op *ir.Op, x tensor) tensor {
+			return e.binary("Pow", x, e.floatConst(float32(op.Float("exponent"))))
+		}), false},
 		"stop_gradient": {emitSame, true},
 		"scale_grad":    {emitSame, true},
 		"to_dense":      {emitSame, true},
@@ -69,7 +73,7 @@ func init() {
 		"columns":      {emitSlice(1, "width"), true},
 		"slice":        {emitSlice(0, "count"), false},
 		"stack":        {emitConcat(0), false},
-		"gather":       {emitGather, false},
+		"gather":       {onTwo(func(e *emitter, _ *ir.Op, x, index tensor) tensor { return e.gather(x, index) }), false},
 		"scatter_add":  {emitScatterAdd, false},
 		"pair_dot":     {emitPairDot, false},
 		"pair_gather":  {emitPairGather, false},
@@ -77,7 +81,7 @@ func init() {
 		"spmm":        {emitSpMM, true},
 		"spmax":       {emitSpMax, false},
 		"sddmm":       {emitSDDMM, false},
-		"edge_ones":   {emitEdgeOnes, true},
+		"edge_ones":   {func(*emitter, *ir.Op) value { return value{edge: &edgeValue{}} }, true},
 		"edge_gather": {emitEdgeGather, true},
 		"edge_sum":    {emitEdgeSum, true},
 		"edge_kth":    {emitEdgeKth, false},
@@ -87,8 +91,8 @@ func init() {
 		"neighbor_kernel":  {emitNeighborKernel, false},
 
 		"edge_softmax": {emitEdgeSoftmax, false},
-		"group_sum":    {func(e *emitter, op *ir.Op) value { return value{t: e.groupSum(e.operand(op, 0), op.Int("groups"))} }, true},
-		"group_repeat": {func(e *emitter, op *ir.Op) value { return value{t: e.groupRepeat(e.operand(op, 0), op.Int("times"))} }, true},
+		"group_sum":    {onOne(func(e *emitter, op *ir.Op, x tensor) tensor { return e.groupSum(x, op.Int("groups")) }), true},
+		"group_repeat": {onOne(func(e *emitter, op *ir.Op, x tensor) tensor { return e.groupRepeat(x, op.Int("times")) }), true},
 	}
 }
 
@@ -97,14 +101,26 @@ func (e *emitter) operands2(op *ir.Op) (x, y tensor) {
 	return x, e.operand(op, 1)
 }
 
-func arith(opType string) func(*emitter, *ir.Op) value {
+// onOne is the emitter of what f makes of an operation's first operand, onTwo of what it
+// makes of the first two.
+func onOne(f func(e *emitter, op *ir.Op, x tensor) tensor) func(*emitter, *ir.Op) value {
+	return func(e *emitter, op *ir.Op) value { return value{t: f(e, op, e.operand(op, 0))} }
+}
+
+func onTwo(f func(e *emitter, op *ir.Op, x, y tensor) tensor) func(*emitter, *ir.Op) value {
 	return func(e *emitter, op *ir.Op) value {
 		x, y := e.operands2(op)
+		return value{t: f(e, op, x, y)}
+	}
+}
+
+func arith(opType string) func(*emitter, *ir.Op) value {
+	return onTwo(func(e *emitter, op *ir.Op, x, y tensor) tensor {
 		if e.dense() && x.dims[0] != y.dims[0] && x.dims[1] != y.dims[1] && !x.dims[0].isOne() && !y.dims[0].isOne() {
 			panic(e.unsupported(op, "its operands' shapes do not broadcast as matrices"))
 		}
-		return value{t: e.binary(opType, x, y)}
-	}
+		return e.binary(opType, x, y)
+	})
 }
 
 // emitMul keeps products of edge values apart; see edgeValue.
@@ -118,23 +134,17 @@ func emitMul(e *emitter, op *ir.Op) value {
 }
 
 func emitCompare(opType string) func(*emitter, *ir.Op) value {
-	return func(e *emitter, op *ir.Op) value {
-		x, y := e.operands2(op)
-		return value{t: e.cast(e.compare(opType, x, y), x.dtype)}
-	}
+	return onTwo(func(e *emitter, _ *ir.Op, x, y tensor) tensor { return e.cast(e.compare(opType, x, y), x.dtype) })
 }
 
-// emitLogAddExp writes max(a, b) + ln(1 + e^−|a − b|), which does not overflow.
-func emitLogAddExp(e *emitter, op *ir.Op) value {
-	x, y := e.operands2(op)
+// logAddExp writes max(a, b) + ln(1 + e^−|a − b|), which does not overflow.
+func logAddExp(e *emitter, _ *ir.Op, x, y tensor) tensor {
 	far := e.unary("Neg", e.unary("Abs", e.binary("Sub", x, y)))
-	return value{t: e.binary("Add", e.binary("Max", x, y), e.unary("Log", e.binary("Add", e.unary("Exp", far), e.floatConst(1))))}
+	return e.binary("Add", e.binary("Max", x, y), e.unary("Log", e.binary("Add", e.unary("Exp", far), e.floatConst(1))))
 }
 
 func emitUnary(opType string) func(*emitter, *ir.Op) value {
-	return func(e *emitter, op *ir.Op) value {
-		return value{t: e.unary(opType, e.operand(op, 0))}
-	}
+	return onOne(func(e *emitter, _ *ir.Op, x tensor) tensor { return e.unary(opType, x) })
 }
 
 func emitSame(e *emitter, op *ir.Op) value {
@@ -142,24 +152,6 @@ func emitSame(e *emitter, op *ir.Op) value {
 		return x
 	}
 	return e.lookup(op.Operands[0])
-}
-
-func emitLeakyReLU(e *emitter, op *ir.Op) value {
-	return value{t: e.unary("LeakyRelu", e.operand(op, 0), floatAttr("alpha", float32(op.Float("slope"))))}
-}
-
-func emitSquare(e *emitter, op *ir.Op) value {
-	x := e.operand(op, 0)
-	return value{t: e.binary("Mul", x, x)}
-}
-
-func emitRsqrt(e *emitter, op *ir.Op) value {
-	return value{t: e.unary("Reciprocal", e.unary("Sqrt", e.operand(op, 0)))}
-}
-
-func emitPow(e *emitter, op *ir.Op) value {
-	x := e.operand(op, 0)
-	return value{t: e.binary("Pow", x, e.floatConst(float32(op.Float("exponent"))))}
 }
 
 // scalar is a constant that broadcasts against anything.
@@ -290,9 +282,7 @@ func emitSqueeze(e *emitter, op *ir.Op) value {
 }
 
 func emitSoftmax(opType string) func(*emitter, *ir.Op) value {
-	return func(e *emitter, op *ir.Op) value {
-		return value{t: e.unary(opType, e.operand(op, 0), intAttr("axis", 1))}
-	}
+	return onOne(func(e *emitter, _ *ir.Op, x tensor) tensor { return e.unary(opType, x, intAttr("axis", 1)) })
 }
 
 // emitNormalize divides rows by their p-norm, at least eps, so that rows of
@@ -357,26 +347,17 @@ func emitMatMul(e *emitter, op *ir.Op) value {
 }
 
 func emitConcat(axis int) func(*emitter, *ir.Op) value {
-	return func(e *emitter, op *ir.Op) value {
-		x, y := e.operands2(op)
-		return value{t: e.concat(axis, x, y)}
-	}
+	return onTwo(func(e *emitter, _ *ir.Op, x, y tensor) tensor { return e.concat(axis, x, y) })
 }
 
 // emitSlice writes a part of the operand along an axis, as long as an attribute says.
 func emitSlice(axis int, length string) func(*emitter, *ir.Op) value {
-	return func(e *emitter, op *ir.Op) value {
-		x := e.operand(op, 0)
+	return onOne(func(e *emitter, op *ir.Op, x tensor) tensor {
 		from, n := op.Int("from"), op.Int(length)
 		dims := slices.Clone(x.dims)
 		dims[axis] = fixed(n)
-		return value{t: e.op("Slice", x.dtype, dims, []tensor{x, e.int64s(int64(from)), e.int64s(int64(from + n)), e.int64s(int64(axis))})}
-	}
-}
-
-func emitGather(e *emitter, op *ir.Op) value {
-	x, idx := e.operands2(op)
-	return value{t: e.gather(x, idx)}
+		return e.op("Slice", x.dtype, dims, []tensor{x, e.int64s(int64(from)), e.int64s(int64(from + n)), e.int64s(int64(axis))})
+	})
 }
 
 // emitScatterAdd adds rows over a flattened index: the N-dimensional operators
