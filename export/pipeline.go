@@ -104,7 +104,7 @@ func (o *BuildOptions) pipelineParts(programs []built) (onnx.PipelineParts, erro
 			}
 		}
 		for _, name := range want.outs {
-			if onnx.Result(want.fn, name) == nil {
+			if want.fn.Result(name) == nil {
 				return p, fmt.Errorf("@%s gives no %s", want.fn.Name, name)
 			}
 		}

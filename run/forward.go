@@ -71,7 +71,7 @@ func (c *compiledForward) Run(name string, inputs map[string]ort.Tensor) (map[st
 	fn := f.Main().Func()
 	for _, result := range f.Outputs() {
 		b := f.Output(result)
-		if onnx.OfEdges(fn, onnx.Result(fn, result)) {
+		if onnx.OfEdges(fn, fn.Result(result)) {
 			out[result] = onnx.EdgeValues(b.F32, c.entries, int(inputs["edge_index"].Shape[1]))
 			continue
 		}

@@ -48,6 +48,7 @@ const (
 	float32Type = onnxpb.TensorProto_FLOAT
 	Int64Type   = onnxpb.TensorProto_INT64
 	boolType    = onnxpb.TensorProto_BOOL
+	uint8Type   = onnxpb.TensorProto_UINT8
 )
 
 // dim is one dimension of a value: a size, a name such as num_nodes, or

@@ -73,9 +73,9 @@ type emitter struct {
 	rounded   map[string][]tensor // by name of a value: what rounds it to 8 bits gives
 }
 
-func newEmitter(b *builder, fn *ir.Func, lowering Lowering, params map[string][]float32) *emitter {
+func newEmitter(b *builder, fn *ir.Func, params map[string][]float32, o ModelOptions) *emitter {
 	return &emitter{
-		builder: b, fn: fn, lowering: lowering, params: params, layers: layersOf(fn),
+		builder: b, fn: fn, lowering: o.Lowering, precision: o.Precision, params: params, layers: layersOf(fn),
 		values: map[*ir.Value]value{}, columns: map[string]tensor{}, rounded: map[string][]tensor{},
 		dims: map[ir.Dim]string{"N": "num_nodes", "E": "num_edges", "P": "num_pairs"},
 	}

@@ -76,26 +76,23 @@ func Model(fn *ir.Func, params map[string][]float32, o ModelOptions) (*onnxpb.Mo
 
 // StagedModel is Model, and tells the model's stages, nil where it has none.
 func StagedModel(fn *ir.Func, params map[string][]float32, o ModelOptions) (_ *onnxpb.ModelProto, _ *Stages, err error) {
-	lowering, err := ParseLowering(string(o.Lowering))
-	if err != nil {
+	if o.Lowering, err = ParseLowering(string(o.Lowering)); err != nil {
 		return nil, nil, err
 	}
-	if lowering == Auto {
+	if o.Lowering == Auto {
 		return nil, nil, fmt.Errorf("@%s: the lowering auto needs a graph to choose by; name one", fn.Name)
 	}
-	opset, err := CheckOpset(o.Opset)
-	if err != nil {
+	if o.Opset, err = CheckOpset(o.Opset); err != nil {
 		return nil, nil, err
 	}
 	if o.Precision, err = ParsePrecision(string(o.Precision)); err != nil {
 		return nil, nil, err
 	}
-	if lowering == Dense && o.Precision != FP32 {
+	if o.Lowering == Dense && o.Precision != FP32 {
 		return nil, nil, fmt.Errorf("@%s: %w", fn.Name, ErrDensePrecision)
 	}
-	e := newEmitter(newBuilder(cmp.Or(o.Name, fn.Name), o.Doc), fn, lowering, params)
-	e.precision = o.Precision
-	e.opset = opset
+	e := newEmitter(newBuilder(cmp.Or(o.Name, fn.Name), o.Doc), fn, params, o)
+	e.opset = o.Opset
 	defer emitted(&err)
 	e.inputs(o)
 	for _, r := range fn.Results {

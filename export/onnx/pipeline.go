@@ -77,8 +77,7 @@ func Pipeline(parts PipelineParts, params map[string][]float32, r Refinement, o 
 			return nil, err
 		}
 	}
-	enc := newEmitter(b, parts.Encode, o.Lowering, params)
-	enc.precision = o.Precision
+	enc := newEmitter(b, parts.Encode, params, o)
 	inputs := o // the encoder takes no constants, and its weights are part of the model
 	inputs.Constants, inputs.NoEdgeWeight = nil, false
 	defer emitted(&err)
@@ -86,7 +85,7 @@ func Pipeline(parts PipelineParts, params map[string][]float32, r Refinement, o 
 	k := b.input(InputK, docs[InputK], Int64Type, fixed(1))
 	b.under("encoder", enc.run)
 	var h tensor
-	if r := Result(enc.fn, "embedding"); r != nil {
+	if r := enc.fn.Result("embedding"); r != nil {
 		h = enc.lookup(r).t
 	}
 	s := search{b: b, list: enc.list, nodes: boundedNodes(b, enc.list.nodes)}
@@ -94,7 +93,7 @@ func Pipeline(parts PipelineParts, params map[string][]float32, r Refinement, o 
 		k = b.binary("Add", k, b.refusal(b.compare("Less", k, b.int64Const(0)), "k_is_not_negative", "fails where k is negative"))
 	})
 	rows := h
-	if own := Result(enc.fn, OutputSimilarityRows); own != nil {
+	if own := enc.fn.Result(OutputSimilarityRows); own != nil {
 		rows = enc.lookup(own).t
 	}
 	c := s.candidates(s.nearest(rows, k), r.TwoStep, r.Mutual)
@@ -105,15 +104,14 @@ func Pipeline(parts PipelineParts, params map[string][]float32, r Refinement, o 
 		p = weighCandidates(enc, parts.Weigh, params, h, c, o)
 	}
 	b.in("refined", func() {
-		if counts := Result(enc.fn, OutputEdgeCounts); counts != nil {
+		if counts := enc.fn.Result(OutputEdgeCounts); counts != nil {
 			p = c.judged(b, p, enc.perEdge(enc.lookup(counts).edge))
 		}
 		if r.Threshold > 0 {
 			p = c.atLeast(b, p, float32(r.Threshold))
 		}
 	})
-	cls := newEmitter(b, parts.Classify, o.Lowering, params)
-	cls.precision = o.Precision
+	cls := newEmitter(b, parts.Classify, params, o)
 	bindRefined(cls, enc, c, p, r.Weighted && !o.NoEdgeWeight)
 	b.under("classifier", cls.run)
 	for _, r := range cls.fn.Results {
@@ -136,32 +134,27 @@ func Pipeline(parts PipelineParts, params map[string][]float32, r Refinement, o 
 // judges edges reads the encoder's graph and features.
 func scoreCandidates(enc *emitter, fn *ir.Func, params map[string][]float32, h tensor, c *candidates, o ModelOptions) tensor {
 	b := enc.builder
-	e := newEmitter(b, fn, o.Lowering, params)
-	e.precision = o.Precision
+	e := newEmitter(b, fn, params, o)
 	e.graph, e.list, e.forward, e.nodes = GraphArg(fn), enc.list, enc.forward, enc.nodes
 	for _, a := range e.fn.Args {
 		switch v, isConstant := o.Constants[a.Name]; {
 		case a == e.graph:
 		case e.overEdges(a):
 			e.values[a] = value{edge: &edgeValue{base: enc.weight}}
-		case a.Name == SparseArg:
-			e.values[a] = enc.values[enc.fn.Arg(SparseArg)]
-		case a.Name == "embedding":
-			e.values[a] = value{t: h}
 		case a.Name == "pairs":
 			e.values[a] = value{t: c.pairs(b)}
 		case isConstant:
 			e.values[a] = value{t: e.scalar(float64(v))}
 		default:
-			panic(emitErrorf("@%s has the argument %s, which nothing in the pipeline gives", e.fn.Name, a.Name))
+			e.values[a] = e.encoded(enc, a, &h)
 		}
 	}
 	b.under("scorer", e.run)
-	p := e.lookup(Result(e.fn, "probability")).t
+	p := e.lookup(e.fn.Result("probability")).t
 	if e.graph != nil {
-		p = c.ofEdges(b, e.perEdge(e.lookup(Result(e.fn, "edge_probability")).edge), p)
+		p = c.ofEdges(b, e.perEdge(e.lookup(e.fn.Result("edge_probability")).edge), p)
 	} else {
-		old := e.lookup(Result(e.fn, "probability_existing"))
+		old := e.lookup(e.fn.Result("probability_existing"))
 		p = b.op("Where", float32Type, c.existing.dims, []tensor{c.existing, old.t, p})
 	}
 	return b.rename(p, "candidates/probability", "probability of each candidate, by whether it exists already")
@@ -170,8 +163,8 @@ func scoreCandidates(enc *emitter, fn *ir.Func, params map[string][]float32, h t
 // weighCandidates writes what gives all candidates their probabilities, from the graph that they are.
 func weighCandidates(enc *emitter, fn *ir.Func, params map[string][]float32, h tensor, c *candidates, o ModelOptions) (p tensor) {
 	b := enc.builder
-	e := newEmitter(b, fn, o.Lowering, params)
-	e.precision, e.nodes, e.graph = o.Precision, enc.nodes, GraphArg(fn)
+	e := newEmitter(b, fn, params, o)
+	e.nodes, e.graph = enc.nodes, GraphArg(fn)
 	e.connectPairs(enc, c, "candidate")
 	for _, a := range e.fn.Args {
 		switch {
@@ -180,20 +173,27 @@ func weighCandidates(enc *emitter, fn *ir.Func, params map[string][]float32, h t
 			old := b.cast(c.existing, float32Type)
 			old = b.rename(b.concat(0, old, old), "candidates/old", "ones of the candidates that edge_index holds, in both directions")
 			e.values[a], e.weighted = value{edge: &edgeValue{base: &old}}, true
-		case a.Name == "embedding":
-			e.values[a] = value{t: h}
-		case a.Name == SparseArg:
-			e.values[a] = enc.values[enc.fn.Arg(SparseArg)]
 		default:
-			panic(emitErrorf("@%s has the argument %s, which nothing in the pipeline gives", e.fn.Name, a.Name))
+			e.values[a] = e.encoded(enc, a, &h)
 		}
 	}
 	b.under("scorer", e.run)
 	b.in("candidates", func() {
-		both := e.perEdge(e.lookup(Result(e.fn, "probability")).edge)
+		both := e.perEdge(e.lookup(e.fn.Result("probability")).edge)
 		p = b.op("Slice", float32Type, c.lower.dims, []tensor{both, b.int64s(0), b.sizeOf(c.lower, 0), b.int64s(0)})
 	})
 	return b.rename(p, "candidates/probability", "probability of each candidate, beside the others")
+}
+
+// encoded is what an argument reads that the encoder has: the features or, unless h is nil, the embedding.
+func (e *emitter) encoded(enc *emitter, a *ir.Value, h *tensor) value {
+	switch {
+	case a.Name == SparseArg:
+		return enc.values[enc.fn.Arg(SparseArg)]
+	case a.Name == "embedding" && h != nil:
+		return value{t: *h}
+	}
+	panic(emitErrorf("@%s has the argument %s, which nothing in the pipeline gives", e.fn.Name, a.Name))
 }
 
 // connectPairs makes pairs of nodes the graph of e, in both directions.
@@ -236,12 +236,8 @@ func bindRefined(cls, enc *emitter, c *candidates, p tensor, weighted bool) {
 				w.base, cls.weighted = &t, true
 			}
 			cls.values[a] = value{edge: w}
-		case a.Name == SparseArg:
-			cls.values[a] = enc.values[enc.fn.Arg(SparseArg)]
 		default:
-			panic(emitErrorf("@%s has the argument %s, which nothing in the pipeline gives", cls.fn.Name, a.Name))
+			cls.values[a] = cls.encoded(enc, a, nil)
 		}
 	}
 }
-
-func Result(fn *ir.Func, name string) *ir.Value { return fn.Result(name) }

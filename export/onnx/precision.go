@@ -140,7 +140,6 @@ func (e *emitter) quantizedWeight(op *ir.Op) (w weight8, ok bool) {
 	for i, x := range data {
 		raw[i] = byte(128 + math.RoundToEven(float64(x/scale[i%columns])))
 	}
-	const uint8Type = onnxpb.TensorProto_UINT8
 	w.values = e.initializer(e.layers.param(v.Name)+"/uint8", uint8Type, raw, []int{rows, columns})
 	w.zero = e.initializer("const", uint8Type, []byte{128}, nil)
 	w.scale = e.floats(e.layers.param(v.Name)+"/scale", scale, columns)
@@ -155,7 +154,6 @@ func (w weight8) dense(e *emitter) tensor {
 
 // times is the product of x [N,D] with the weight, x rounded to 8 bits.
 func (w weight8) times(e *emitter, x tensor) tensor {
-	const uint8Type = onnxpb.TensorProto_UINT8
 	q, ok := e.rounded[x.name]
 	if !ok {
 		q = e.multi("DynamicQuantizeLinear", []tensor{{dtype: uint8Type, dims: x.dims}, {dtype: float32Type}, {dtype: uint8Type}}, []tensor{x})
