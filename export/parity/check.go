@@ -203,7 +203,7 @@ func (m *Model) outputNames() []string {
 // Check runs every model on every case in every runtime, and adds the
 // test data to files.
 func (o *Options) Check(ctx context.Context, models []*Model, files map[string][]byte) (*Report, error) {
-	report := &Report{SchemaVersion: SchemaVersion, Bound: "max|a-b| <= 1e-5 + 1e-4*max|b|", Runtimes: map[string]string{}, Cases: []Case{}}
+	report := newReport()
 	sessions := map[string]*ort.Session{}
 	if !o.Unverified {
 		var err error
@@ -220,15 +220,6 @@ func (o *Options) Check(ctx context.Context, models []*Model, files map[string][
 		report.Precision = &PrecisionReport{Precision: o.Precision}
 	}
 	var first *Error
-	note := func(bad *Error) {
-		switch {
-		case bad == nil:
-		case first == nil:
-			first = bad
-		default:
-			first.More += 1 + bad.More
-		}
-	}
 	for _, c := range Examples(o.Sample, o.Lowering, o.Symmetrize) {
 		if o.Unverified && !o.TestCases && c.Name != testCase {
 			continue
@@ -243,11 +234,11 @@ func (o *Options) Check(ctx context.Context, models []*Model, files map[string][
 				if c.Name == hubCase {
 					continue // all pairs of 10⁵ nodes
 				}
-				bad, err := o.checkPipeline(ctx, m, c, sessions[m.Name], files, report)
+				bad, err := o.checkPipeline(m, c, sessions[m.Name], files, report)
 				if err != nil {
 					return report, err
 				}
-				note(bad)
+				first = first.and(bad)
 				continue
 			}
 			if c.Name == hubCase && m.Judges {
@@ -293,8 +284,8 @@ func (o *Options) Check(ctx context.Context, models []*Model, files map[string][
 				return report, fmt.Errorf("%s.onnx in onnxruntime on %q: %w", m.Name, c.Name, err)
 			}
 			outputs, bad := compareOutputs(got, want, m.outputNames(), onnx.ToleranceOf(m.Proto))
-			report.Cases = append(report.Cases, Case{Model: m.Name, Case: c.Name, Runtime: "onnxruntime", Nodes: c.Nodes(),
-				Edges: edgeCount(m, c), Outputs: outputs})
+			first = first.and(report.add(Case{Model: m.Name, Case: c.Name, Runtime: "onnxruntime", Nodes: c.Nodes(),
+				Edges: edgeCount(m, c), Outputs: outputs}, bad))
 			if c.Name == trainingCase && report.Precision != nil {
 				trained, err := o.Trained(m.Func, in)
 				if err != nil {
@@ -302,10 +293,6 @@ func (o *Options) Check(ctx context.Context, models []*Model, files map[string][
 				}
 				report.Precision.add(m.Name, m.outputNames(), got, trained, &c.ExampleInputs)
 			}
-			if bad != nil {
-				bad.Model, bad.Case, bad.Runtime = m.Name, c.Name, "onnxruntime"
-			}
-			note(bad)
 		}
 	}
 	if first != nil {

@@ -33,6 +33,16 @@ type Report struct {
 	Refusals []Refusal `json:"refusals,omitempty"`
 }
 
+func newReport() *Report {
+	return &Report{SchemaVersion: SchemaVersion, Bound: "max|a-b| <= 1e-5 + 1e-4*max|b|", Runtimes: map[string]string{}, Cases: []Case{}}
+}
+
+// add adds a comparison, and tells the error of it, which may be nil, what was compared.
+func (r *Report) add(c Case, bad *Error) *Error {
+	r.Cases = append(r.Cases, c)
+	return bad.of(c)
+}
+
 // Refusal is one model that refused one faulty graph in one runtime.
 type Refusal struct {
 	Model   string `json:"model"`
@@ -100,6 +110,25 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
+// of says in e, unless that is nil, where it was found.
+func (e *Error) of(c Case) *Error {
+	if e != nil {
+		e.Model, e.Case, e.Runtime = c.Model, c.Case, c.Runtime
+	}
+	return e
+}
+
+// and returns the first of two errors, which counts the other; both may be nil.
+func (e *Error) and(other *Error) *Error {
+	if e == nil {
+		return other
+	}
+	if other != nil {
+		e.More += 1 + other.More
+	}
+	return e
+}
+
 // compareOutputs compares every output of want; the error is that of the first
 // one out of bounds.
 func compareOutputs(got, want map[string]ort.Tensor, order []string, within onnx.Tolerance) ([]Output, *Error) {
@@ -107,12 +136,7 @@ func compareOutputs(got, want map[string]ort.Tensor, order []string, within onnx
 	var first *Error
 	for _, name := range order {
 		o, err := compareOutput(name, got[name], want[name], within)
-		list = append(list, o)
-		if err != nil && first == nil {
-			first = err
-		} else if err != nil {
-			first.More++
-		}
+		list, first = append(list, o), first.and(err)
 	}
 	return list, first
 }

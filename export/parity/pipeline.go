@@ -2,7 +2,6 @@ package parity
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -321,12 +320,7 @@ func (o *Options) compareRefined(m *Model, r *refinement, x ort.Tensor, got map[
 		names = append(names, onnx.OutputRefinedProb)
 	}
 	outputs, worst := compareOutputs(got, want, names, onnx.Exact)
-	if bad == nil {
-		bad = worst
-	} else if worst != nil {
-		bad.More += 1 + worst.More
-	}
-	return append(outputs, edges), bad, nil
+	return append(outputs, edges), bad.and(worst), nil
 }
 
 // ComparePipeline holds a pipeline's outputs against the refinement by the Compile
@@ -366,10 +360,7 @@ func (o *Options) clearCase(m *Model, c Example) (map[string]ort.Tensor, *refine
 }
 
 // checkPipeline is [Options.checkParity] of one case of the pipeline.
-func (o *Options) checkPipeline(ctx context.Context, m *Model, c Example, s *ort.Session, files map[string][]byte, report *Report) (*Error, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
+func (o *Options) checkPipeline(m *Model, c Example, s *ort.Session, files map[string][]byte, report *Report) (*Error, error) {
 	in := m.pipelineInputs(c, o.Refinement.K)
 	if c.Name == testCase {
 		clear, r, err := o.clearCase(m, c)
@@ -397,9 +388,5 @@ func (o *Options) checkPipeline(ctx context.Context, m *Model, c Example, s *ort
 		return nil, fmt.Errorf("%s.onnx in onnxruntime on %q: %w", m.Name, c.Name, err)
 	}
 	outputs, bad, err := o.ComparePipeline(m, in, got)
-	report.Cases = append(report.Cases, Case{Model: m.Name, Case: c.Name, Runtime: "onnxruntime", Nodes: c.Nodes(), Edges: int(c.Edges.Shape[1]), Outputs: outputs})
-	if bad != nil {
-		bad.Model, bad.Case, bad.Runtime = m.Name, c.Name, "onnxruntime"
-	}
-	return bad, err
+	return report.add(Case{Model: m.Name, Case: c.Name, Runtime: "onnxruntime", Nodes: c.Nodes(), Edges: int(c.Edges.Shape[1]), Outputs: outputs}, bad), err
 }

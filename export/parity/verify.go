@@ -67,8 +67,8 @@ func Verify(ctx context.Context, dir string, o VerifyOptions) (*manifest.Manifes
 		}
 		lib = &found
 	}
-	report := &Report{SchemaVersion: SchemaVersion, Bound: "max|a-b| <= 1e-5 + 1e-4*max|b|",
-		Runtimes: map[string]string{"onnxruntime": lib.Version}, Cases: []Case{}}
+	report := newReport()
+	report.Runtimes["onnxruntime"] = lib.Version
 	for _, role := range slices.Sorted(maps.Keys(m.Models)) {
 		if err := ctx.Err(); err != nil {
 			return m, report, err

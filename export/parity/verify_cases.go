@@ -32,18 +32,17 @@ func sizeOf(in map[string]ort.Tensor) Case {
 // and its size.
 func runEngines(engines []engine, path string, tol onnx.Tolerance, in, want map[string]ort.Tensor, order []string, what Case, report *Report) error {
 	for _, e := range engines {
+		what.Runtime = e.name
 		var bad *Error
 		got, err := e.run(in)
 		if err == nil {
-			what.Runtime = e.name
 			what.Outputs, bad = compareOutputs(got, want, order, tol)
 			report.Cases = append(report.Cases, what)
 		} else if !errors.As(err, &bad) {
 			return fmt.Errorf("%s in %s on %q: %w", path, e.name, what.Case, err)
 		}
 		if bad != nil {
-			bad.Model, bad.Case, bad.Runtime = what.Model, what.Case, e.name
-			return bad
+			return bad.of(what)
 		}
 	}
 	return nil
