@@ -50,13 +50,9 @@ func (o *BuildOptions) addPreprocess(ctx context.Context, models []built, files 
 	if o.Unverified {
 		return nil
 	}
-	lib := o.Library
-	if lib == nil {
-		found, err := ort.Ensure(ctx, o.Log)
-		if err != nil {
-			return err
-		}
-		lib = &found
+	lib, err := o.Library.OrEnsure(ctx, o.Log)
+	if err != nil {
+		return err
 	}
 	run := func(name string, in map[string]ort.Tensor) (map[string]ort.Tensor, error) {
 		s, err := ort.OpenBytes(files[name], ort.Options{Provider: ort.CPU, Threads: 1, Library: lib})

@@ -217,12 +217,9 @@ func (p *predictor) models(ctx context.Context) error {
 	if p.dist != nil {
 		return nil
 	}
-	if p.o.Library == nil {
-		lib, err := ort.Ensure(ctx, p.o.Log)
-		if err != nil {
-			return err
-		}
-		p.o.Library = &lib
+	var err error
+	if p.o.Library, err = p.o.Library.OrEnsure(ctx, p.o.Log); err != nil {
+		return err
 	}
 	if p.ds != nil {
 		p.x = Features(p.ds)

@@ -186,13 +186,9 @@ func (s *Server) load(ctx context.Context) (err error) {
 
 // open opens the export alone.
 func (o *Options) open(ctx context.Context) (*dist.Dist, error) {
-	lib := o.Predict.Library
-	if lib == nil {
-		found, err := ort.Ensure(ctx, o.Log)
-		if err != nil {
-			return nil, err
-		}
-		lib = &found
+	lib, err := o.Predict.Library.OrEnsure(ctx, o.Log)
+	if err != nil {
+		return nil, err
 	}
 	m, err := manifest.Read(o.Dist)
 	if err != nil {

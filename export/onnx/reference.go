@@ -88,6 +88,14 @@ func LoopWeights(nodes int, edgeIndex ort.Tensor, weight *ort.Tensor) []float32 
 	return loops
 }
 
+// EdgeWeight returns edge_weight among a model's inputs, nil if it is not.
+func EdgeWeight(inputs map[string]ort.Tensor) *ort.Tensor {
+	if w, ok := inputs[InputEdgeWeight]; ok {
+		return &w
+	}
+	return nil
+}
+
 func CheckWeights(edgeIndex ort.Tensor, weight *ort.Tensor) error {
 	if weight == nil {
 		return nil
@@ -209,11 +217,8 @@ func referenceArgs(fn *ir.Func, inputs map[string]ort.Tensor, constants map[stri
 			}
 			args = append(args, ir.Val{T: w})
 		case graph != nil && a.Name == ArgSelfLoops:
-			var weight *ort.Tensor
-			if t, ok := inputs[InputEdgeWeight]; ok {
-				weight = &t
-			}
-			args = append(args, ir.Val{T: toReference(ort.Float32s(LoopWeights(g.N, inputs[InputEdgeIndex], weight), int64(g.N)))})
+			loops := LoopWeights(g.N, inputs[InputEdgeIndex], EdgeWeight(inputs))
+			args = append(args, ir.Val{T: toReference(ort.Float32s(loops, int64(g.N)))})
 		default:
 			if c, ok := constants[a.Name]; ok {
 				args = append(args, ir.Val{T: ir.ScalarTensor(float64(c))})

@@ -119,11 +119,7 @@ func (m *Model) forwardInputs(in map[string]ort.Tensor) (map[string]ort.Tensor, 
 	if !ok || !m.Symmetric {
 		return in, nil
 	}
-	var weight *ort.Tensor
-	if w, ok := in[onnx.InputEdgeWeight]; ok {
-		weight = &w
-	}
-	index, weight, err := onnx.Symmetrize(int(in["x"].Shape[0]), index, weight)
+	index, weight, err := onnx.Symmetrize(int(in["x"].Shape[0]), index, onnx.EdgeWeight(in))
 	if err != nil {
 		return nil, err
 	}
@@ -177,11 +173,7 @@ func (m *Model) modelInputs(in map[string]ort.Tensor) (map[string]ort.Tensor, er
 		out := maps.Clone(in)
 		return out, onnx.AddTables(out, int(x.Shape[0]), m.Symmetric)
 	}
-	var weight *ort.Tensor
-	if w, ok := in[onnx.InputEdgeWeight]; ok {
-		weight = &w
-	}
-	a, err := onnx.Adjacency(int(x.Shape[0]), index, weight)
+	a, err := onnx.Adjacency(int(x.Shape[0]), index, onnx.EdgeWeight(in))
 	if err != nil {
 		return nil, err
 	}
@@ -317,13 +309,9 @@ func edgeCount(m *Model, c Example) int {
 }
 
 func (o *Options) openSessions(ctx context.Context, models []*Model, report *Report) (map[string]*ort.Session, error) {
-	lib := o.Library
-	if lib == nil {
-		found, err := ort.Ensure(ctx, o.Log)
-		if err != nil {
-			return nil, fmt.Errorf("the export cannot be checked: %w", err)
-		}
-		lib = &found
+	lib, err := o.Library.OrEnsure(ctx, o.Log)
+	if err != nil {
+		return nil, fmt.Errorf("the export cannot be checked: %w", err)
 	}
 	report.Runtimes["onnxruntime"] = lib.Version
 	sessions := map[string]*ort.Session{}

@@ -59,13 +59,9 @@ func Verify(ctx context.Context, dir string, o VerifyOptions) (*manifest.Manifes
 		}
 	}
 	o.Log("%d files match their checksums", len(names))
-	lib := o.Library
-	if lib == nil {
-		found, err := ort.Ensure(ctx, o.Log)
-		if err != nil {
-			return m, nil, err
-		}
-		lib = &found
+	lib, err := o.Library.OrEnsure(ctx, o.Log)
+	if err != nil {
+		return m, nil, err
 	}
 	report := newReport()
 	report.Runtimes["onnxruntime"] = lib.Version

@@ -72,12 +72,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 			return nil, err
 		}
 	}
-	if o.Library == nil {
-		lib, err := ort.Ensure(ctx, o.Log)
-		if err != nil {
-			return nil, err
-		}
-		o.Library = &lib
+	var err error
+	if o.Library, err = o.Library.OrEnsure(ctx, o.Log); err != nil {
+		return nil, err
 	}
 	start := time.Now()
 	r := &Report{Runs: filepath.Join(o.Out, "runs"), Exports: filepath.Join(o.Out, "dist")}

@@ -37,6 +37,15 @@ func Ensure(ctx context.Context, log func(format string, args ...any)) (Library,
 	return f.ensure(ctx, log)
 }
 
+// OrEnsure returns the library or, where it is nil, what [Ensure] does.
+func (lib *Library) OrEnsure(ctx context.Context, log func(format string, args ...any)) (*Library, error) {
+	if lib != nil {
+		return lib, nil
+	}
+	found, err := Ensure(ctx, log)
+	return &found, err
+}
+
 type fetcher struct {
 	*locator
 	origins    []origin
