@@ -60,6 +60,14 @@ func (c *InferCtx) inferLinear(x, w, b int) []Type {
 	return one(T(c.In(x).DType, c.In(x).Dims[0], c.In(w).Dims[1]))
 }
 
+// inferConv is inferLinear of a layer's operands behind the graph: weights of the edges, a row a
+// node, W and, unless b is −1, the bias.
+func (c *InferCtx) inferConv(b int) []Type {
+	c.wantEdgeWeights(1)
+	c.wantNodeRows(2)
+	return c.inferLinear(2, 3, b)
+}
+
 // addBias adds b (absent: nothing) and applies the activation in place.
 func addBias(y, b *Tensor, act string) {
 	for i := range y.Rows() {
@@ -124,11 +132,7 @@ var gnnOps = []OpDef{
 	{
 		Name: "gnn.gcn_conv", Level: GNNLevel, Doc: "y = act(Â·x·W + b), Â as gnn.sym_norm gives it (Kipf & Welling 2017)", Attrs: []AttrSpec{actAttr}, Results: []string{"conv"}, NoGrad: lowered,
 		Operands: graphThen(optionalW, sparseOK("x"), OperandSpec{Name: "W"}, OperandSpec{Name: "b", Optional: true}),
-		Infer: func(c *InferCtx) []Type {
-			c.wantEdgeWeights(1)
-			c.wantNodeRows(2)
-			return c.inferLinear(2, 3, 4)
-		},
+		Infer:    func(c *InferCtx) []Type { return c.inferConv(4) },
 		Eval: func(c *EvalCtx) {
 			g, y := c.G(0), c.New(0)
 			a, s := symNorm(g, c.T(1))
@@ -142,9 +146,7 @@ var gnnOps = []OpDef{
 		Name: "gnn.sage_conv", Level: GNNLevel, Doc: "y_i = act(h_i + Σ w_e·n_src / max(Σ w_e, 0.5) + b) with [h, n] = x·W: the left half of W's columns is the node's own, the right half its neighbours' mean's (Hamilton et al. 2017, mean; one W, so that x is read once; 0.5, so that the gradient of a sample without edges is finite)", Attrs: []AttrSpec{actAttr}, Results: []string{"conv"}, NoGrad: lowered,
 		Operands: graphThen(optionalW, sparseOK("x"), OperandSpec{Name: "W"}, OperandSpec{Name: "b", Optional: true}),
 		Infer: func(c *InferCtx) []Type {
-			c.wantEdgeWeights(1)
-			c.wantNodeRows(2)
-			both := c.inferLinear(2, 3, -1)
+			both := c.inferConv(-1)
 			cols, ok := both[0].Dims[1].Size()
 			if !ok || cols%2 != 0 {
 				fail("operand W has %s columns, want an even number: a node's own, then its neighbours'", both[0].Dims[1])
@@ -179,11 +181,7 @@ var gnnOps = []OpDef{
 	{
 		Name: "gnn.gin_conv", Level: GNNLevel, Doc: "y_i = act(((1 + eps)·x_i + Σ w_e·x_src)·W + b), the first layer of GIN's perceptron (Xu et al. 2019)", Attrs: []AttrSpec{actAttr, floatAttr("eps", 0.0, "how much more than a neighbour the node itself counts")}, Results: []string{"conv"}, NoGrad: lowered,
 		Operands: graphThen(optionalW, sparseOK("x"), OperandSpec{Name: "W"}, OperandSpec{Name: "b", Optional: true}),
-		Infer: func(c *InferCtx) []Type {
-			c.wantEdgeWeights(1)
-			c.wantNodeRows(2)
-			return c.inferLinear(2, 3, 4)
-		},
+		Infer:    func(c *InferCtx) []Type { return c.inferConv(4) },
 		Eval: func(c *EvalCtx) {
 			g, w, y := c.G(0), c.T(1), c.New(0)
 			h := NewTensor(y.Shape...)

@@ -140,10 +140,8 @@ var gsrOps = []OpDef{
 		Attrs: []AttrSpec{{Name: "energy", Kind: FuncAttr, Doc: "function (ν, captured...) → scalar energy"},
 			{Name: "steps", Kind: IntAttr, Default: int64(3), Range: unrolled, Doc: "K"}, floatAttr("step", nil, "step λ"), floatAttr("noise", nil, "noise scale σ of a step"),
 			floatAttr("clip", 0.0, "largest row norm of the gradient; 0 does not clip"), streamAttr},
-		Infer: func(c *InferCtx) []Type {
-			return sameAsFirst(c)
-		},
-		Eval: evalSGLD,
+		Infer: sameAsFirst,
+		Eval:  evalSGLD,
 	},
 	{
 		Name: "gsr.edge_probability", Level: GSRLevel, NoGrad: lowered, Results: []string{"prob", "lo", "hi"},
@@ -274,9 +272,7 @@ var gsrOps = []OpDef{
 		Operands: operands("p"),
 		Attrs: []AttrSpec{{Name: "mode", Kind: StringAttr, Default: "expected", OneOf: []string{"expected", "threshold"}, Doc: "how a probability becomes a weight"},
 			floatAttr("threshold", 0.5, "t")},
-		Infer: func(c *InferCtx) []Type {
-			return sameAsFirst(c)
-		},
+		Infer: sameAsFirst,
 		Eval: evalUnary(func(o *Op) func(float64) float64 {
 			if o.Str("mode") == "expected" {
 				return func(p float64) float64 { return p }

@@ -172,14 +172,7 @@ var matrixOps = []OpDef{
 			}
 			return one(a.WithDims(a.Dims[0], D(wa+wb)))
 		},
-		VJP: func(c *VJPCtx) []*Value {
-			wa, _ := c.X(0).Type.Dims[1].Size()
-			wb, _ := c.X(1).Type.Dims[1].Size()
-			part := func(from, width int) func() *Value {
-				return func() *Value { return c.One("columns", Attrs{"from": from, "width": width}, c.Ct[0]) }
-			}
-			return c.pick(part(0, wa), part(wa, wb))
-		},
+		VJP: func(c *VJPCtx) []*Value { return c.parts(1, "columns", "width") },
 		Eval: func(c *EvalCtx) {
 			a, b, y := c.T(0), c.T(1), c.New(0)
 			for i := range y.Rows() {
@@ -199,17 +192,7 @@ var matrixOps = []OpDef{
 			}
 			return one(c.In(0).WithDims(c.In(0).Dims[0], D(width)))
 		},
-		VJP: func(c *VJPCtx) []*Value {
-			g, x, from := c.Ct[0], c.X(0).Type, c.Op.Int("from")
-			all, _ := x.Dims[1].Size()
-			if from > 0 {
-				g = c.Concat(c.Fill(0, x.WithDims(x.Dims[0], D(from))), g)
-			}
-			if rest := all - from - c.Op.Int("width"); rest > 0 {
-				g = c.Concat(g, c.Fill(0, x.WithDims(x.Dims[0], D(rest))))
-			}
-			return []*Value{g}
-		},
+		VJP: func(c *VJPCtx) []*Value { return c.amidZeros(1, "width", "concat") },
 		Eval: func(c *EvalCtx) {
 			x, y := c.T(0), c.New(0)
 			for i := range y.Rows() {
@@ -230,18 +213,7 @@ var matrixOps = []OpDef{
 			}
 			return one(x.WithDims(append([]Dim{D(count)}, x.Dims[1:]...)...))
 		},
-		VJP: func(c *VJPCtx) []*Value {
-			g, x, from := c.Ct[0], c.X(0).Type, c.Op.Int("from")
-			zeros := func(n int) *Value { return c.Fill(0, x.WithDims(append([]Dim{D(n)}, x.Dims[1:]...)...)) }
-			all, _ := x.Dims[0].Size()
-			if from > 0 {
-				g = c.One("stack", nil, zeros(from), g)
-			}
-			if rest := all - from - c.Op.Int("count"); rest > 0 {
-				g = c.One("stack", nil, g, zeros(rest))
-			}
-			return []*Value{g}
-		},
+		VJP: func(c *VJPCtx) []*Value { return c.amidZeros(0, "count", "stack") },
 		Eval: func(c *EvalCtx) {
 			x, y := c.T(0), c.New(0)
 			copy(y.Data, x.Data[c.Op.Int("from")*width(x):])
@@ -261,14 +233,7 @@ var matrixOps = []OpDef{
 			}
 			return one(a.WithDims(append([]Dim{D(na + nb)}, a.Dims[1:]...)...))
 		},
-		VJP: func(c *VJPCtx) []*Value {
-			na, _ := c.X(0).Type.Dims[0].Size()
-			nb, _ := c.X(1).Type.Dims[0].Size()
-			part := func(from, count int) func() *Value {
-				return func() *Value { return c.One("slice", Attrs{"from": from, "count": count}, c.Ct[0]) }
-			}
-			return c.pick(part(0, na), part(na, nb))
-		},
+		VJP: func(c *VJPCtx) []*Value { return c.parts(0, "slice", "count") },
 		Eval: func(c *EvalCtx) {
 			a, b, y := c.T(0), c.T(1), c.New(0)
 			copy(y.Data[copy(y.Data, a.Data):], b.Data)
@@ -343,6 +308,35 @@ var matrixOps = []OpDef{
 			}
 		},
 	},
+}
+
+// parts cuts the cotangent of two operands that stand one behind the other along an axis, with an
+// operation that takes a part of a length.
+func (c *VJPCtx) parts(axis int, op, length string) []*Value {
+	first, _ := c.X(0).Type.Dims[axis].Size()
+	second, _ := c.X(1).Type.Dims[axis].Size()
+	part := func(from, n int) func() *Value {
+		return func() *Value { return c.One(op, Attrs{"from": from, length: n}, c.Ct[0]) }
+	}
+	return c.pick(part(0, first), part(first, second))
+}
+
+// amidZeros joins the cotangent of a part of the operand along an axis with zeros for the rest.
+func (c *VJPCtx) amidZeros(axis int, length, join string) []*Value {
+	g, x, from := c.Ct[0], c.X(0).Type, c.Op.Int("from")
+	zeros := func(n int) *Value {
+		dims := slices.Clone(x.Dims)
+		dims[axis] = D(n)
+		return c.Fill(0, x.WithDims(dims...))
+	}
+	all, _ := x.Dims[axis].Size()
+	if from > 0 {
+		g = c.One(join, nil, zeros(from), g)
+	}
+	if rest := all - from - c.Op.Int(length); rest > 0 {
+		g = c.One(join, nil, g, zeros(rest))
+	}
+	return []*Value{g}
 }
 
 // wantRows checks that operand i is a vector or a matrix.

@@ -39,9 +39,7 @@ var randomOps = []OpDef{
 	{
 		Name: "dropout", Doc: "y_i = x_i·[u_i ≥ rate]/(1 − rate), u_i element i of the stream", Operands: []OperandSpec{{Name: "x", Sparse: true, Read: ReadElement, InPlace: true, Linear: true}}, Attrs: []AttrSpec{rateAttr, streamAttr}, Results: []string{"drop"}, Random: true,
 		InExpr: true, Finite: FiniteIfOperands,
-		Infer: func(c *InferCtx) []Type {
-			return sameAsFirst(c)
-		},
+		Infer: sameAsFirst,
 		// The mask is drawn again from the same stream, so none is stored.
 		VJP: func(c *VJPCtx) []*Value {
 			return []*Value{c.One("dropout", c.Op.Attrs, c.Ct[0])}

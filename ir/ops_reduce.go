@@ -44,29 +44,19 @@ func groups(axis string, shape []int, f func(out int, in []int)) {
 	case 2:
 		rows, cols = shape[0], shape[1]
 	}
+	number, size, next, apart := 1, rows*cols, 0, 1 // of the groups; where each begins, and how far its elements are apart
 	switch {
 	case axis == "1":
-		for i := range rows {
-			idx := make([]int, cols)
-			for j := range idx {
-				idx[j] = i*cols + j
-			}
-			f(i, idx)
-		}
+		number, size, next = rows, cols, cols
 	case axis == "0" && len(shape) == 2:
-		for j := range cols {
-			idx := make([]int, rows)
-			for i := range idx {
-				idx[i] = i*cols + j
-			}
-			f(j, idx)
+		number, size, next, apart = cols, rows, 1, cols
+	}
+	for out := range number {
+		in := make([]int, size)
+		for k := range in {
+			in[k] = out*next + k*apart
 		}
-	default:
-		idx := make([]int, rows*cols)
-		for i := range idx {
-			idx[i] = i
-		}
-		f(0, idx)
+		f(out, in)
 	}
 }
 
@@ -109,19 +99,20 @@ func (c *VJPCtx) spread(g *Value) *Value {
 	return c.OneTyped("broadcast_to", nil, T(x.DType, x.Dims...), g)
 }
 
-func sum(xs []float64) float64 {
-	s := 0.0
+// fold combines start with every number.
+func fold(start float64, xs []float64, f func(y, x float64) float64) float64 {
 	for _, x := range xs {
-		s += x
+		start = f(start, x)
 	}
-	return s
+	return start
 }
 
+func sum(xs []float64) float64 { return fold(0, xs, func(s, x float64) float64 { return s + x }) }
+
+func greatest(xs []float64) float64 { return fold(math.Inf(-1), xs, math.Max) }
+
 func logSumExp(xs []float64) float64 {
-	m := math.Inf(-1)
-	for _, x := range xs {
-		m = math.Max(m, x)
-	}
+	m := greatest(xs)
 	if math.IsInf(m, 0) {
 		return m
 	}
@@ -171,20 +162,8 @@ var reduceOps = []OpDef{
 	reduceOp("reduce_mean", "y = mean of x over axis; 0 of nothing", func(c *VJPCtx, g *Value) *Value {
 		return c.spread(c.Div(g, c.count()))
 	}, func(x []float64) float64 { return sum(x) / math.Max(1, float64(len(x))) }).finite().linear(0).pads(padCounted),
-	reduceOp("reduce_max", "y = max of x over axis; −∞ of nothing", nil, func(x []float64) float64 {
-		m := math.Inf(-1)
-		for _, v := range x {
-			m = math.Max(m, v)
-		}
-		return m
-	}),
-	reduceOp("reduce_min", "y = min of x over axis; +∞ of nothing", nil, func(x []float64) float64 {
-		m := math.Inf(1)
-		for _, v := range x {
-			m = math.Min(m, v)
-		}
-		return m
-	}),
+	reduceOp("reduce_max", "y = max of x over axis; −∞ of nothing", nil, greatest),
+	reduceOp("reduce_min", "y = min of x over axis; +∞ of nothing", nil, func(x []float64) float64 { return fold(math.Inf(1), x, math.Min) }),
 	reduceOp("logsumexp", "y = ln Σ eˣ over axis; −∞ of nothing", func(c *VJPCtx, g *Value) *Value {
 		y := c.Y(0)
 		if c.Op.Str("axis") == "1" && !c.Op.Bool("keep") {
@@ -236,10 +215,8 @@ var reduceOps = []OpDef{
 			c.wantRank(0, 1)
 			return one(c.In(0).WithDims(c.In(0).Dims[0], "1"))
 		},
-		VJP: func(c *VJPCtx) []*Value { return []*Value{c.One("squeeze", nil, c.Ct[0])} },
-		Eval: func(c *EvalCtx) {
-			c.Set(0, &Tensor{Shape: c.Shapes[0], Data: c.T(0).Clone().Data})
-		},
+		VJP:  func(c *VJPCtx) []*Value { return []*Value{c.One("squeeze", nil, c.Ct[0])} },
+		Eval: func(c *EvalCtx) { c.Set(0, &Tensor{Shape: c.Shapes[0], Data: c.T(0).Clone().Data}) },
 	},
 	{
 		Name: "squeeze", Doc: "a column [n,1] as a vector [n]", Operands: []OperandSpec{{Name: "x", Read: ReadRow, Linear: true, Moved: true}}, View: whole, Int64: true, Results: []string{"vec"},
@@ -249,10 +226,8 @@ var reduceOps = []OpDef{
 			}
 			return one(c.In(0).WithDims(c.In(0).Dims[0]))
 		},
-		VJP: func(c *VJPCtx) []*Value { return []*Value{c.One("unsqueeze", nil, c.Ct[0])} },
-		Eval: func(c *EvalCtx) {
-			c.Set(0, &Tensor{Shape: c.Shapes[0], Data: c.T(0).Clone().Data})
-		},
+		VJP:  func(c *VJPCtx) []*Value { return []*Value{c.One("unsqueeze", nil, c.Ct[0])} },
+		Eval: func(c *EvalCtx) { c.Set(0, &Tensor{Shape: c.Shapes[0], Data: c.T(0).Clone().Data}) },
 	},
 	rowOp("softmax", "y_ij = e^x_ij / Σ_k e^x_ik", false, nil, func(c *VJPCtx, g *Value) *Value {
 		gy := c.Mul(g, c.Y(0))
@@ -340,17 +315,9 @@ func normalizeRow(dst, x []float64, eps float64, norm func([]float64) float64) {
 }
 
 func norm1(x []float64) float64 {
-	s := 0.0
-	for _, v := range x {
-		s += math.Abs(v)
-	}
-	return s
+	return fold(0, x, func(s, v float64) float64 { return s + math.Abs(v) })
 }
 
 func norm2(x []float64) float64 {
-	s := 0.0
-	for _, v := range x {
-		s += v * v
-	}
-	return math.Sqrt(s)
+	return math.Sqrt(fold(0, x, func(s, v float64) float64 { return s + v*v }))
 }
