@@ -30,6 +30,7 @@
 package graph
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -183,13 +184,7 @@ func edgeLess(a, b [2]int32) bool {
 }
 
 func compareEdges(a, b [2]int32) int {
-	switch {
-	case edgeLess(a, b):
-		return -1
-	case a == b:
-		return 0
-	}
-	return 1
+	return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1]))
 }
 
 // only returns the graph of the edges for which keep is true, with their weights.

@@ -117,6 +117,14 @@ func (o *Op) Draws() bool { return o.Def.Random || o.Attrs.Str("stream") != "" }
 // Result returns the only result of the operation.
 func (o *Op) Result() *Value { return o.Results[0] }
 
+// ResultTypes returns the types of all results.
+func (o *Op) ResultTypes() (types []Type) {
+	for _, r := range o.Results {
+		types = append(types, r.Type)
+	}
+	return types
+}
+
 // Func returns the function of a name, or nil.
 func (m *Module) Func(name string) *Func {
 	return first(m.Funcs, func(f *Func) bool { return f.Name == name })
@@ -194,17 +202,8 @@ func (f *Func) ReplaceFrom(i int, with map[*Value]*Value) {
 
 // Params returns the parameters that the function reads, in module order.
 func (f *Func) Params(m *Module) []*Value {
-	read := map[*Value]bool{}
-	for v := range f.Uses() {
-		read[v] = true
-	}
-	var ps []*Value
-	for _, p := range m.Params {
-		if read[p] {
-			ps = append(ps, p)
-		}
-	}
-	return ps
+	uses := f.Uses()
+	return slices.DeleteFunc(slices.Clone(m.Params), func(p *Value) bool { return uses[p] == 0 })
 }
 
 // Clone returns a copy of the module that shares nothing with it.
@@ -244,10 +243,6 @@ func (f *Func) clone(params map[*Value]*Value) *Func {
 // Take puts a function of another module, with its set-up, in the place of the one of that name, and
 // drops the function old, that one's set-up. The parameters are the module's of the same names.
 func (m *Module) Take(from *Module, name, old string) error {
-	own := map[string]*Value{}
-	for _, p := range m.Params {
-		own[p.Name] = p
-	}
 	m.RemoveFunc(old)
 	m.RemoveFunc(name)
 	f := from.Func(name)
@@ -259,7 +254,7 @@ func (m *Module) Take(from *Module, name, old string) error {
 		for _, op := range f.Body {
 			for i, v := range op.Operands {
 				if v != nil && v.Param {
-					if op.Operands[i] = own[v.Name]; op.Operands[i] == nil {
+					if op.Operands[i] = m.Param(v.Name); op.Operands[i] == nil {
 						return fmt.Errorf("module %s has no parameter $%s", m.Name, v.Name)
 					}
 				}

@@ -9,8 +9,8 @@ import (
 // head: f32[E,H] beside f32[N,H]. A matrix of node rows then has H blocks of
 // columns, and head h belongs to the h-th.
 
-// headsOf returns H of a value [E,H] or [N,H], and 0 of a vector or of nothing.
-func headsOf(v *Value) int {
+// HeadsOf returns H of a value [E,H] or [N,H], and 0 of a vector or of nothing.
+func HeadsOf(v *Value) int {
 	if v == nil || v.Type.Rank() != 2 {
 		return 0
 	}

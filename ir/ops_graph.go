@@ -90,7 +90,7 @@ var graphOps = []OpDef{
 		VJP: func(c *VJPCtx) []*Value {
 			g, a, s, h, dy, tr := c.X(0), c.X(1), c.X(2), c.X(3), c.Ct[0], c.Op.Bool("transpose")
 			return c.pick(nil, func() *Value {
-				heads := Attrs{"heads": headsOf(a)}
+				heads := Attrs{"heads": HeadsOf(a)}
 				if tr {
 					return c.One("sddmm", heads, g, h, dy)
 				}
@@ -108,7 +108,7 @@ var graphOps = []OpDef{
 						y = first(y)
 					}
 				}
-				if n := headsOf(s); n > 0 {
+				if n := HeadsOf(s); n > 0 {
 					return c.One("group_sum", Attrs{"groups": n}, c.Mul(x, y))
 				}
 				return c.One("reduce_sum", Attrs{"axis": "1"}, c.Mul(x, y))

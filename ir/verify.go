@@ -151,12 +151,10 @@ func (v *verifier) op(f *Func, op *Op, known func(*Value) bool, define func(*Val
 			return err
 		}
 	}
-	types := make([]Type, 0, len(op.Results))
 	for k, r := range op.Results {
 		if r.Def != op || r.Index != k {
 			return fmt.Errorf("result %%%s does not point back at its operation", r.Name)
 		}
-		types = append(types, r.Type)
 		if err := define(r); err != nil {
 			return err
 		}
@@ -166,7 +164,7 @@ func (v *verifier) op(f *Func, op *Op, known func(*Value) bool, define func(*Val
 			}
 		}
 	}
-	if _, err := op.infer(types); err != nil {
+	if _, err := op.infer(op.ResultTypes()); err != nil {
 		return err
 	}
 	for _, spec := range op.Def.Attrs {

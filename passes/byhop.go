@@ -94,22 +94,13 @@ func (h *byHop) aggregateFirst(m *ir.Module) {
 			return nil
 		}
 		p := product(op.Operands[3])
-		if p == nil || uses[p.Result()] != 1 || headsOfValue(op.Operands[1]) > 1 || headsOfValue(op.Operands[2]) > 1 {
+		if p == nil || uses[p.Result()] != 1 || ir.HeadsOf(op.Operands[1]) > 1 || ir.HeadsOf(op.Operands[2]) > 1 {
 			return nil
 		}
 		sum := b.One("spmm", nil, op.Operands[0], op.Operands[1], op.Operands[2], p.Operands[0])
 		return one(b.One("matmul", p.Attrs.Clone(), sum, p.Operands[1]))
 	})
 	pruneBody(h.f)
-}
-
-// headsOfValue is the number of columns of a matrix, 0 of others.
-func headsOfValue(v *ir.Value) int {
-	if v == nil || v.Type.Rank() != 2 {
-		return 0
-	}
-	n, _ := v.Type.Dims[1].Size()
-	return n
 }
 
 // plan finds the level of every value.
@@ -126,8 +117,7 @@ func (h *byHop) plan() error {
 				h.level[v], changed = k, true
 			}
 		}
-		for i := len(h.f.Body) - 1; i >= 0; i-- {
-			op := h.f.Body[i]
+		for _, op := range slices.Backward(h.f.Body) {
 			if h.first(op) {
 				want(op.Operands[0], 0)
 				continue

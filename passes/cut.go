@@ -144,8 +144,7 @@ func (c *cutter) plan() error {
 		}
 	}
 	used := map[*ir.Value]int{} // the last level that reads a value
-	for i := len(c.f.Body) - 1; i >= 0; i-- {
-		op := c.f.Body[i]
+	for _, op := range slices.Backward(c.f.Body) {
 		level := c.level[op.Results[0]]
 		for _, r := range op.Results {
 			if c.again(r) {
@@ -273,14 +272,10 @@ func (c *cutter) part(m *ir.Module, level int, all bool) Part {
 			continue
 		}
 		var operands []*ir.Value
-		var types []ir.Type
 		for i, v := range op.Operands {
 			operands = append(operands, read(v, v != nil && !v.Type.IsGraph() && op.Reads(i) == ir.ReadSources))
 		}
-		for _, r := range op.Results {
-			types = append(types, r.Type)
-		}
-		for i, made := range b.OpTyped(op.Name(), op.Attrs, types, operands...) {
+		for i, made := range b.OpTyped(op.Name(), op.Attrs, op.ResultTypes(), operands...) {
 			if at == level && c.ofAll[op.Results[i]] == all || c.again(op.Results[i]) {
 				here[op.Results[i]] = made
 			}

@@ -34,8 +34,7 @@ func hoistFunc(m *ir.Module, f *ir.Func) {
 	for _, p := range f.Params(m) {
 		static[p] = f.Attrs.Bool(ir.Fixed) || p.Attrs.Bool(ir.Fixed)
 	}
-	var moved []*ir.Op
-	worth := false
+	inSetup, worth := map[*ir.Op]bool{}, false
 	for _, op := range f.Body {
 		if op.Draws() || slices.ContainsFunc(op.Operands, func(v *ir.Value) bool { return v != nil && !static[v] }) {
 			continue
@@ -43,15 +42,11 @@ func hoistFunc(m *ir.Module, f *ir.Func) {
 		for _, r := range op.Results {
 			static[r] = true
 		}
-		moved = append(moved, op)
+		inSetup[op] = true
 		worth = worth || op.Name() != "fill"
 	}
 	if !worth {
 		return
-	}
-	inSetup := map[*ir.Op]bool{}
-	for _, op := range moved {
-		inSetup[op] = true
 	}
 
 	// What the rest reads of the moved operations becomes arguments.

@@ -48,11 +48,7 @@ func sparsify(m *ir.Module, info DataInfo) error {
 					ops[i] = toDense(b, v)
 				}
 			}
-			var types []ir.Type
-			for _, r := range op.Results {
-				types = append(types, r.Type)
-			}
-			return b.OpTyped(op.Name(), op.Attrs, types, ops...)
+			return b.OpTyped(op.Name(), op.Attrs, op.ResultTypes(), ops...)
 		})
 		b := ir.NewBuilder(m, f)
 		for i, r := range f.Results {

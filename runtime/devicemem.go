@@ -208,20 +208,15 @@ func (r *DeviceBuffers) Export(b *Buffer) (*Buffer, error) {
 	}
 	h, n := s.host, b.len()
 	h.Dims = append(h.Dims[:0], b.Dims...)
-	var err error
 	switch {
 	case b.Sparse != nil:
-		v := slices.Grow(h.Sparse.Values[:0], n)[:n]
-		*h.Sparse = SparseMatrix{ByRow: b.Sparse.ByRow, ByCol: b.Sparse.ByCol, Values: v}
-		err = r.download(bytesOf(v), b.Device.Elements)
+		*h.Sparse = SparseMatrix{ByRow: b.Sparse.ByRow, ByCol: b.Sparse.ByCol, Values: slices.Grow(h.Sparse.Values[:0], n)[:n]}
 	case b.DType == ir.I64:
 		h.I64 = slices.Grow(h.I64[:0], n)[:n]
-		err = r.download(bytesOf(h.I64), b.Device.Elements)
 	default:
 		h.F32 = slices.Grow(h.F32[:0], n)[:n]
-		err = r.download(bytesOf(h.F32), b.Device.Elements)
 	}
-	return h, err
+	return h, r.download(payload(h), b.Device.Elements)
 }
 
 // ToDevice gives a tensor to the device, with the contents that the host has now.
