@@ -119,12 +119,9 @@ func (p *Pool) NearestWithin(idx []int32, sim, z []float32, n, f, k int, order, 
 		return
 	}
 	need("NearestWithin", "order", len(order), int(start[len(start)-1]))
-	j := &p.jobs.near
-	*j = nearestJob{p: p, z: z, f: f, order: order, start: start, most: most, side: nearestSide()}
-	j.all = nearestRows{idx: idx, sim: sim, k: k, f: f}
 	p.scratch(NearestWithinScratch(most, f).Local)
-	p.run(len(start)-1, j)
-	*j = nearestJob{}
+	all := nearestRows{idx: idx, sim: sim, k: k, f: f}
+	runJob(p, &p.jobs.near, nearestJob{p: p, z: z, f: f, all: all, order: order, start: start, most: most, side: nearestSide()}, len(start)-1)
 }
 
 // nearestSide returns the side of a tile, about 144: tile, panels and rows

@@ -21,14 +21,12 @@ func (p *Pool) NearestAround(idx []int32, sim, z []float32, n, f, k int, old, or
 	if n <= 0 || k <= 0 || f <= 0 {
 		return
 	}
-	j := &p.jobs.around
-	*j = aroundJob{p: p, z: z, n: n, f: f, old: old, order: order, most: k * k}
-	j.lists = nearestRows{idx: idx, sim: sim, k: k, worst: grow(&p.part, n)}
-	j.table = 1 << bits.Len(uint(2*(j.most+k)))
-	p.scratch(j.most)
-	p.intScratch(j.table + j.most + 2)
-	p.run(ceilDiv(n, aroundRows), j)
-	*j = aroundJob{}
+	most := k * k
+	table := 1 << bits.Len(uint(2*(most+k)))
+	p.scratch(most)
+	p.intScratch(table + most + 2)
+	lists := nearestRows{idx: idx, sim: sim, k: k, worst: grow(&p.part, n)}
+	runJob(p, &p.jobs.around, aroundJob{p: p, lists: lists, z: z, n: n, f: f, old: old, order: order, most: most, table: table}, ceilDiv(n, aroundRows))
 }
 
 // Known marks row v of a list as one that was in it before, and of a marked one

@@ -32,14 +32,11 @@ func (p *Pool) NearestSparse(idx []int32, sim []float32, s, t *CSR, vals []float
 	}
 	p.scratch(2 * n)
 	p.intScratch(n)
-	j := &p.jobs.nearSparse
-	*j = nearestSparseJob{p: p, s: s, t: t, vals: vals, rows: nearestRows{idx: idx, sim: sim, k: k, n: n, worst: grow(&p.part, n)}}
+	rows := nearestRows{idx: idx, sim: sim, k: k, n: n, worst: grow(&p.part, n)}
+	fill(rows.worst, least)
 	right := gemmJob{k: s.Cols, n: n, transB: true, mk: ks.wide}
 	right.divideRight()
-	j.kc = int32(right.kc)
-	fill(j.rows.worst, least)
-	p.run(ceilDiv(n, nearestSparseRows), j)
-	*j = nearestSparseJob{}
+	runJob(p, &p.jobs.nearSparse, nearestSparseJob{p: p, s: s, t: t, vals: vals, kc: int32(right.kc), rows: rows}, ceilDiv(n, nearestSparseRows))
 }
 
 const nearestSparseRows = 16 // of a chunk
