@@ -9,6 +9,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data/schema"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
+	"github.com/gsrc-dev/gsrc/export/parity"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -93,13 +94,8 @@ func (o *BuildOptions) addPreprocess(ctx context.Context, models []built, files 
 			inputs[in.Name] = ort.Int64s(edges[:], 2, trialRows)
 		case onnx.InputEdgeWeight:
 			inputs[in.Name] = ort.Float32s(ones, trialRows)
-		case onnx.InputKnownLabels: // of every third node, the classes in turn
-			classes := in.Type.GetTensorType().Shape.Dim[1].GetDimValue()
-			known := make([]float32, trialRows*classes)
-			for i := int64(0); i < trialRows; i += 3 {
-				known[i*classes+i/3%classes] = 1
-			}
-			inputs[in.Name] = ort.Float32s(known, trialRows, classes)
+		case onnx.InputKnownLabels:
+			inputs[in.Name] = parity.KnownLabels(trialRows, int(in.Type.GetTensorType().Shape.Dim[1].GetDimValue()))
 		default:
 			continue
 		}

@@ -2,9 +2,7 @@ package onnx
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 
@@ -276,20 +274,12 @@ func tensorAttr(name string, t *onnxpb.TensorProto) *onnxpb.AttributeProto {
 // floats returns an initialiser; ones of equal type, shape and content are
 // written once, under the first name.
 func (b *builder) floats(name string, data []float32, dims ...int) tensor {
-	raw := make([]byte, 0, 4*len(data))
-	for _, v := range data {
-		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(v))
-	}
-	return b.initializer(name, float32Type, raw, dims)
+	return b.initializer(name, float32Type, rawData(data), dims)
 }
 
 // ints is floats for int64.
 func (b *builder) ints(name string, data []int64, dims ...int) tensor {
-	raw := make([]byte, 0, 8*len(data))
-	for _, v := range data {
-		raw = binary.LittleEndian.AppendUint64(raw, uint64(v))
-	}
-	return b.initializer(name, Int64Type, raw, dims)
+	return b.initializer(name, Int64Type, rawData(data), dims)
 }
 
 func (b *builder) initializer(name string, dtype onnxpb.TensorProto_DataType, raw []byte, dims []int) tensor {
@@ -341,11 +331,11 @@ func (b *builder) filled(shape tensor, dtype onnxpb.TensorProto_DataType, raw []
 }
 
 func (b *builder) filledFloat(shape tensor, v float32, dims ...dim) tensor {
-	return b.filled(shape, float32Type, binary.LittleEndian.AppendUint32(nil, math.Float32bits(v)), dims...)
+	return b.filled(shape, float32Type, rawData([]float32{v}), dims...)
 }
 
 func (b *builder) filledInt(shape tensor, v int64, dims ...dim) tensor {
-	return b.filled(shape, Int64Type, binary.LittleEndian.AppendUint64(nil, uint64(v)), dims...)
+	return b.filled(shape, Int64Type, rawData([]int64{v}), dims...)
 }
 
 // The methods below are operators of the standard with their result types.

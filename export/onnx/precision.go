@@ -1,7 +1,6 @@
 package onnx
 
 import (
-	"encoding/binary"
 	"fmt"
 	"maps"
 	"math"
@@ -95,11 +94,7 @@ func (e *emitter) halves(name, path string, data []float32, dims ...int) tensor 
 	if err != nil {
 		panic(emitError{err})
 	}
-	raw := make([]byte, 0, 2*len(list))
-	for _, h := range list {
-		raw = binary.LittleEndian.AppendUint16(raw, h)
-	}
-	t := e.cast(e.initializer(path, onnxpb.TensorProto_FLOAT16, raw, dims), float32Type)
+	t := e.cast(e.initializer(path, onnxpb.TensorProto_FLOAT16, rawData(list), dims), float32Type)
 	return e.rename(t, strings.TrimPrefix(path, e.base)+"/float32", "the weight, stored in fp16")
 }
 

@@ -1,7 +1,6 @@
 package onnx
 
 import (
-	"encoding/binary"
 	"math"
 
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
@@ -45,7 +44,7 @@ func (b *builder) newtonSchulz(n int) *onnxpb.AttributeProto {
 	}
 	constant := func(out string, values []float64, dims ...int64) *onnxpb.NodeProto {
 		c := node("Constant", out)
-		c.Attribute = append(c.Attribute, tensorAttr("value", &onnxpb.TensorProto{Dims: dims, DataType: int32(doubleType), RawData: rawDoubles(values)}))
+		c.Attribute = append(c.Attribute, tensorAttr("value", &onnxpb.TensorProto{Dims: dims, DataType: int32(doubleType), RawData: rawData(values)}))
 		return c
 	}
 	step, on, next := tensor{name: at + "step", dtype: Int64Type}, tensor{name: at + "on", dtype: boolType}, tensor{name: at + "next", dtype: boolType}
@@ -72,13 +71,6 @@ func identity(n int, v float64) []float64 {
 	return m
 }
 
-func rawDoubles(values []float64) (raw []byte) {
-	for _, v := range values {
-		raw = binary.LittleEndian.AppendUint64(raw, math.Float64bits(v))
-	}
-	return raw
-}
-
 func (b *builder) doubles(values []float64, dims ...int) tensor {
-	return b.initializer("const", doubleType, rawDoubles(values), dims)
+	return b.initializer("const", doubleType, rawData(values), dims)
 }

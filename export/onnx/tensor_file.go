@@ -3,7 +3,6 @@ package onnx
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 
 	"google.golang.org/protobuf/proto"
 
@@ -22,26 +21,31 @@ func TensorProto(name string, t ort.Tensor) (*onnxpb.TensorProto, error) {
 	p := &onnxpb.TensorProto{Name: name, Dims: t.Shape, RawData: []byte{}}
 	switch t.DType {
 	case ort.Float32:
-		p.DataType = int32(float32Type)
-		for _, v := range t.F32 {
-			p.RawData = binary.LittleEndian.AppendUint32(p.RawData, math.Float32bits(v))
-		}
+		p.DataType, p.RawData = int32(float32Type), rawData(t.F32)
 	case ort.Int64:
-		p.DataType = int32(Int64Type)
-		for _, v := range t.I64 {
-			p.RawData = binary.LittleEndian.AppendUint64(p.RawData, uint64(v))
-		}
+		p.DataType, p.RawData = int32(Int64Type), rawData(t.I64)
 	case ort.Bool:
-		p.DataType = int32(boolType)
-		for _, v := range t.Bool {
-			b := byte(0)
-			if v {
-				b = 1
-			}
-			p.RawData = append(p.RawData, b)
-		}
+		p.DataType, p.RawData = int32(boolType), rawData(t.Bool)
 	}
 	return p, nil
+}
+
+// rawData is how tensors hold numbers, or truth values, in files.
+func rawData[T float64 | float32 | int64 | uint16 | bool](values []T) []byte {
+	raw, err := binary.Append([]byte{}, binary.LittleEndian, values)
+	if err != nil {
+		panic(err) // of no type that is allowed
+	}
+	return raw
+}
+
+// fromRawData is the inverse of rawData. What is left of an element at the end is dropped.
+func fromRawData[T float32 | int64 | bool](raw []byte) []T {
+	values := make([]T, len(raw)/binary.Size(*new(T)))
+	if _, err := binary.Decode(raw, binary.LittleEndian, values); err != nil {
+		panic(err) // of no type that is allowed
+	}
+	return values
 }
 
 // fromTensorProto reads a tensor with raw data.
@@ -50,20 +54,11 @@ func fromTensorProto(p *onnxpb.TensorProto) (ort.Tensor, error) {
 	raw := p.RawData
 	switch onnxpb.TensorProto_DataType(p.DataType) {
 	case float32Type:
-		t.DType, t.F32 = ort.Float32, make([]float32, len(raw)/4)
-		for i := range t.F32 {
-			t.F32[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))
-		}
+		t.DType, t.F32 = ort.Float32, fromRawData[float32](raw)
 	case Int64Type:
-		t.DType, t.I64 = ort.Int64, make([]int64, len(raw)/8)
-		for i := range t.I64 {
-			t.I64[i] = int64(binary.LittleEndian.Uint64(raw[8*i:]))
-		}
+		t.DType, t.I64 = ort.Int64, fromRawData[int64](raw)
 	case boolType:
-		t.DType, t.Bool = ort.Bool, make([]bool, len(raw))
-		for i := range t.Bool {
-			t.Bool[i] = raw[i] != 0
-		}
+		t.DType, t.Bool = ort.Bool, fromRawData[bool](raw)
 	default:
 		return ort.Tensor{}, fmt.Errorf("element type %d is not read (float32, int64 and bool are)", p.DataType)
 	}

@@ -77,7 +77,7 @@ func (m *Model) inputs(c Example, embedding ort.Tensor) map[string]ort.Tensor {
 				in["x_struct"] = *c.Struct
 			}
 		case onnx.InputKnownLabels:
-			in[p.Name] = knownLabels(c.Nodes(), int(p.Type.GetTensorType().Shape.Dim[1].GetDimValue()))
+			in[p.Name] = KnownLabels(c.Nodes(), int(p.Type.GetTensorType().Shape.Dim[1].GetDimValue()))
 		case onnx.InputGraphIDs:
 			if c.GraphIDs != nil {
 				in[onnx.InputGraphIDs] = *c.GraphIDs
@@ -103,8 +103,8 @@ func (m *Model) inputs(c Example, embedding ort.Tensor) map[string]ort.Tensor {
 	return in
 }
 
-// knownLabels are those of every third node, the classes in turn.
-func knownLabels(nodes, classes int) ort.Tensor {
+// KnownLabels are those of every third node, the classes in turn, float32 [nodes,classes].
+func KnownLabels(nodes, classes int) ort.Tensor {
 	v := make([]float32, nodes*classes)
 	for i := 0; i < nodes; i += 3 {
 		v[i*classes+i/3%classes] = 1
