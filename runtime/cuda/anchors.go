@@ -2,7 +2,6 @@ package cuda
 
 import (
 	"fmt"
-	"unsafe"
 
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime"
@@ -34,7 +33,7 @@ func (d *Device) DrawAnchors(dst *runtime.Buffer, n int, s rng.Stream) error {
 		if err := d.cpu.DrawAnchors(&here, n, s); err != nil {
 			return err
 		}
-		return d.upload(dst.Device.Elements, unsafe.Slice((*byte)(unsafe.Pointer(&here.I64[0])), 8*count))
+		return d.upload(dst.Device.Elements, bytesOf(here.I64))
 	}
 	d.drawn.DType = dst.DType
 	if err := d.Reserve(&d.drawn, count); err != nil {

@@ -150,9 +150,9 @@ func (d *Device) NearestBytes(n, f, k int) int {
 }
 
 // bytesOf returns the memory of a slice.
-func bytesOf[T int32 | float32](x []T) []byte {
+func bytesOf[T int32 | int64 | uint64 | float32](x []T) []byte {
 	if len(x) == 0 {
 		return nil
 	}
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 4*len(x))
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), len(x)*int(unsafe.Sizeof(x[0])))
 }

@@ -3,7 +3,6 @@ package cuda
 import (
 	"errors"
 	"slices"
-	"unsafe"
 
 	"github.com/gsrc-dev/gsrc/runtime"
 )
@@ -48,10 +47,7 @@ func (r *report) table(d *Device) (uintptr, error) {
 		return 0, err
 	}
 	r.tables = append(r.tables, listing{slices.Clone(r.words), at})
-	if len(r.words) == 0 {
-		return at, nil
-	}
-	return at, d.upload(at, unsafe.Slice((*byte)(unsafe.Pointer(&r.words[0])), 8*len(r.words)))
+	return at, d.upload(at, bytesOf(r.words))
 }
 
 func (r *report) freeTables(d *Device) error {
@@ -147,7 +143,7 @@ func (d *Device) Finite(scalars []*runtime.Buffer, values []float32, bs []*runti
 			return -1, err
 		}
 	}
-	if err := d.download(unsafe.Slice((*byte)(unsafe.Pointer(&r.host[0])), 4*n), r.at); err != nil {
+	if err := d.download(bytesOf(r.host), r.at); err != nil {
 		return -1, err
 	}
 	copy(values, r.host[:len(scalars)])
