@@ -447,21 +447,20 @@ func jsonText(v any) string {
 
 // metadata describes a file to whoever finds it without its manifest.
 func (o *BuildOptions) metadata(m built) map[string]string {
-	text := jsonText
 	md := map[string]string{
 		"task": m.task, "model": o.Model, "gsrc_version": o.Version, "dataset": o.Dataset, "config_hash": o.ConfigHash,
-		"metrics":   text(finiteMetrics(o.Metrics)),
+		"metrics":   jsonText(finiteMetrics(o.Metrics)),
 		"precision": cmp.Or(string(o.Precision), "fp32"), "num_features": strconv.FormatInt(o.Sample.X.Shape[1], 10),
 		"inductive": strconv.FormatBool(o.inductive()), "hops": manifest.HopsText(o.hops(m)),
 	}
 	if o.Columns != nil && m.fn.Arg(onnx.SparseArg) != nil {
-		md["columns"] = text(o.Columns)
+		md["columns"] = jsonText(o.Columns)
 	}
 	if m.Name == "classifier" {
 		md["edge_weight"] = strconv.FormatBool(m.Weighted)
 	}
 	if m.task != "node-embedding" && m.task != "edge-scoring" {
-		md["class_labels"] = text(o.Classes)
+		md["class_labels"] = jsonText(o.Classes)
 		if o.Temperature != 0 {
 			md["temperature"] = strconv.FormatFloat(o.Temperature, 'g', -1, 64)
 		}

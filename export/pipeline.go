@@ -167,10 +167,7 @@ func (o *BuildOptions) addPipeline(models, programs []built) ([]built, error) {
 	if err := o.seal(&m); err != nil {
 		return nil, err
 	}
-	judge := p.Score
-	if judge == nil {
-		judge = p.Weigh
-	}
+	judge := cmp.Or(p.Score, p.Weigh)
 	o.Log("lowered @%s, @%s and @%s to pipeline.onnx: %d nodes, %.1f MiB", p.Encode.Name, judge.Name, p.Classify.Name, len(m.Proto.Graph.Node), float64(len(m.Data)+len(m.Weights))/(1<<20))
 	return append(models, m), nil
 }

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"unsafe"
@@ -122,9 +123,7 @@ func (r *DeviceBuffers) Release(b *Buffer) error {
 // goes on behind it.
 func (r *DeviceBuffers) ReleaseAll() (err error) {
 	for at := range r.blocks {
-		if e := r.mem.Free(at); e != nil && err == nil {
-			err = e
-		}
+		err = cmp.Or(err, r.mem.Free(at))
 	}
 	clear(r.blocks)
 	r.held = 0
