@@ -139,8 +139,7 @@ func (n nodeTask) sample(t *train.Model) parity.ExampleInputs {
 	st := ds.Graph.Structure()
 	s := parity.ExampleInputs{X: infer.Features(ds), Edges: infer.EdgeIndex(st), EdgeWeights: n.inference(t).EntryWeights(ds.Graph, st)}
 	if t.Struct != nil {
-		x := ort.Float32s(t.Struct, int64(ds.Graph.N), int64(t.StructWidth))
-		s.Struct = &x
+		s.Struct = new(ort.Float32s(t.Struct, int64(ds.Graph.N), int64(t.StructWidth)))
 	}
 	if weighted(t) {
 		w := ort.Float32s(st.Spread(nil, ds.Graph.Weights), int64(st.E))

@@ -271,8 +271,7 @@ func (r *Run) LoadData(path string) error {
 // where path has another.
 func (r *Run) loadWhole(path string, whole error) error {
 	err := r.LoadData(path)
-	var other *otherDataError
-	if errors.As(err, &other) && path != "" {
+	if _, other := errors.AsType[*otherDataError](err); other && path != "" {
 		return fmt.Errorf("%w; other graphs: %w", err, whole)
 	}
 	return err

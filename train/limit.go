@@ -257,8 +257,7 @@ func nearest(cfg *config.Config, n int) int64 {
 // explainMemory adds to the error of a device without room how much the run was
 // predicted to need there, and what lowers that.
 func (t *trainer) explainMemory(err error) error {
-	var e *runtime.MemoryError
-	if !errors.As(err, &e) {
+	if _, ok := errors.AsType[*runtime.MemoryError](err); !ok {
 		return err
 	}
 	advice := t.job.Task.advice(t)

@@ -2,6 +2,7 @@ package train
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -110,10 +111,7 @@ func (p *predictor) run(x running) error {
 	f := p.prog.Func(x.name)
 	dims := p.dims
 	if f.Name == "classify" && refines(p.prog) { // evaluated on the candidates
-		dims = map[string]int{}
-		for k, v := range p.dims {
-			dims[k] = v
-		}
+		dims = maps.Clone(p.dims)
 		dims["E"] = dims["M"]
 	}
 	in := map[string]*runtime.Buffer{}

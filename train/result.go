@@ -129,8 +129,7 @@ func (t *trainer) finish() (*Result, error) {
 	res := &Result{Model: t.job.Model, Data: t.info.Name, Seed: t.cfg.Train.Seed, Split: t.splitName, BestEpoch: t.state.BestEpoch, ValAcc: t.state.BestAcc,
 		TestCurve: t.state.TestCurve}
 	if t.edges != nil && t.edges.prior != nil && t.cfg.Model.Edges.Judge != models.JudgeEmbedding {
-		share := t.edges.prior.NullFraction(t.edges.counts)
-		res.NullFraction = &share
+		res.NullFraction = new(t.edges.prior.NullFraction(t.edges.counts))
 	}
 	run := &Model{Model: t.job.Model, Module: t.module, Config: t.cfg, Params: map[string][]float32{}, Split: t.split}
 	for _, p := range t.optim.Params {
@@ -161,8 +160,7 @@ func (t *trainer) finish() (*Result, error) {
 		learned = nil
 	}
 	if learned != nil {
-		n := learned.NumEdges()
-		res.EdgesAfter = &n
+		res.EdgesAfter = new(learned.NumEdges())
 	}
 	t.job.Task.compare(res, learned)
 	res.Trained, res.Hash = run, run.Hash()

@@ -51,8 +51,7 @@ func edgeReport(t *Target, ls ResultRows) (r rendered) {
 		if l.Wrong == nil || l.EdgesBefore == nil {
 			return nil
 		}
-		v := float64(*l.Wrong) / float64(*l.EdgesBefore)
-		return &v
+		return new(float64(*l.Wrong) / float64(*l.EdgesBefore))
 	}
 	r.text = tests +
 		edgeMeans(ls, "AUC of telling wrong edges from the others by their score:", "%.3f ± %.3f", wrongAUC, 0) +

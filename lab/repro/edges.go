@@ -216,12 +216,10 @@ func (t *truth) measure(edges *edgeTable, scores []float64) (m EdgeMeasures) {
 	n := len(t.wrong)
 	auc, _ := metrics.AUC(score32, 1, labels, rows)
 	auc /= 100
-	precision := amongTop(unlikely, wrong, n) / float64(n)
-	m.Wrong, m.WrongAUC, m.WrongPrecision = &n, &auc, &precision
+	m.Wrong, m.WrongAUC, m.WrongPrecision = &n, &auc, new(amongTop(unlikely, wrong, n)/float64(n))
 	if t.hidden != nil {
 		k := len(t.hidden)
-		found := amongTop(fresh, hidden, k)
-		m.Hidden, m.HiddenFound = &k, &found
+		m.Hidden, m.HiddenFound = &k, new(amongTop(fresh, hidden, k))
 	}
 	return m
 }
@@ -304,8 +302,7 @@ func (p *planned) judge(line ResultRow, dir string) (ResultRows, error) {
 		}
 		m.EdgeECE, m.Dropped = &ece, &dropped
 		if dropped > 0 {
-			precision := float64(wrong) / float64(dropped)
-			m.DroppedPrecision = &precision
+			m.DroppedPrecision = new(float64(wrong) / float64(dropped))
 		}
 		lines[0].EdgeMeasures = m
 	}

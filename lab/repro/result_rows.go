@@ -297,8 +297,7 @@ func number(n *int) *float64 {
 	if n == nil {
 		return nil
 	}
-	v := float64(*n)
-	return &v
+	return new(float64(*n))
 }
 
 // paired tests the test accuracies of two rows of a panel against each other, by

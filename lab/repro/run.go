@@ -523,6 +523,6 @@ func (e *evaluation) write(files []file) (paths []string, err error) {
 
 // IsOption reports whether an error of Run is a fault of the options.
 func IsOption(err error) bool {
-	var o *OptionError
-	return errors.As(err, &o)
+	_, is := errors.AsType[*OptionError](err)
+	return is
 }
