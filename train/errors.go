@@ -70,7 +70,7 @@ const largeFeature = 1e6
 // their rows, "" where these are not large or the model reads none so.
 func (t *trainer) largeFeatures() string {
 	top, row, _ := t.info.Features.Largest()
-	if top < largeFeature || !readsRaw(t.module, "x") {
+	if top < largeFeature || !readsRaw(t.module) {
 		return ""
 	}
 	advice := fmt.Sprintf("the features reach %.3g (node %s), and no learning rate helps with that: divide them by such a number", top, t.info.itemName(row))
@@ -80,28 +80,12 @@ func (t *trainer) largeFeatures() string {
 	return advice
 }
 
-// readsRaw reports whether an argument is read by anything but the normalisation of its
-// rows.
-func readsRaw(m *ir.Module, name string) bool {
-	for _, f := range m.Funcs {
-		x := f.Arg(name)
-		for _, op := range f.Body {
-			if x != nil && slices.Contains(op.Operands, x) && op.Name() != "l1_normalize" && op.Name() != "l2_normalize" {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// checkTerms reports the first term that is not finite; the total comes last,
-// since it follows the others.
-func (t *trainer) checkTerms(f *function, step int) error {
-	for i := range f.terms {
-		x := &f.terms[(i+1)%len(f.terms)]
-		if x.value-x.value != 0 {
-			return t.nonFinite(f, step, x.name)
-		}
-	}
-	return nil
+// readsRaw reports whether features are read by anything but the normalisation of their rows.
+func readsRaw(m *ir.Module) bool {
+	return slices.ContainsFunc(m.Funcs, func(f *ir.Func) bool {
+		x := f.Arg("x")
+		return x != nil && slices.ContainsFunc(f.Body, func(op *ir.Op) bool {
+			return slices.Contains(op.Operands, x) && op.Name() != "l1_normalize" && op.Name() != "l2_normalize"
+		})
+	})
 }

@@ -176,16 +176,13 @@ func (f *function) sort(params *optim.Set, def *ir.Func) error {
 			f.moved = append(f.moved, moved{p, r.Name})
 			continue
 		}
-		if strings.HasPrefix(r.Name, models.NextPrefix) {
-			continue
-		}
-		if !strings.HasPrefix(r.Name, gradPrefix) {
-			if r.Value.Type.Rank() == 0 {
+		name, isGradient := strings.CutPrefix(r.Name, gradPrefix)
+		if !isGradient {
+			if r.Value.Type.Rank() == 0 && !strings.HasPrefix(r.Name, models.NextPrefix) {
 				f.terms = append(f.terms, term{name: r.Name})
 			}
 			continue
 		}
-		name := strings.TrimPrefix(r.Name, gradPrefix)
 		p := params.Lookup(name)
 		if p == nil {
 			return fmt.Errorf("train: @%s has the gradient %s of no parameter", def.Name, r.Name)
@@ -306,19 +303,9 @@ func (p *program) outdate(f *function) {
 
 // moves reports whether a step moves any of some parameters.
 func (f *function) moves(some map[string]bool) bool {
-	for _, u := range f.updates {
-		for _, p := range u.params {
-			if some[p.Name] {
-				return true
-			}
-		}
-	}
-	for _, m := range f.moved {
-		if some[m.p.Name] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.updates, func(u update) bool {
+		return slices.ContainsFunc(u.params, func(p *optim.Param) bool { return some[p.Name] })
+	}) || slices.ContainsFunc(f.moved, func(m moved) bool { return some[m.p.Name] })
 }
 
 // evaluationInputs are the arguments of @classify that are not what they are in

@@ -24,8 +24,10 @@ func (t *trainer) step(f *function, step int) (float64, error) {
 	for i, v := range r.values {
 		f.terms[i].value = v
 	}
-	if err := t.checkTerms(f, step); err != nil {
-		return 0, err
+	for i := range f.terms { // the total comes last, since it follows the others
+		if x := f.terms[(i+1)%len(f.terms)]; x.value-x.value != 0 {
+			return 0, t.nonFinite(f, step, x.name)
+		}
 	}
 	if bad >= 0 {
 		return 0, t.nonFinite(f, step, "the gradient of $"+r.names[bad])
@@ -41,7 +43,10 @@ func (t *trainer) step(f *function, step int) (float64, error) {
 			return 0, err
 		}
 	}
-	return f.loss()
+	if len(f.terms) == 0 {
+		return 0, fmt.Errorf("train: @%s has no loss", f.Name())
+	}
+	return float64(f.terms[0].value), nil
 }
 
 // findResults enters where the function's results lie, which has run.
@@ -60,12 +65,4 @@ func (f *function) findResults() {
 	for _, m := range f.moved {
 		r.moved = append(r.moved, f.Result(m.result))
 	}
-}
-
-// loss returns the last step's.
-func (f *function) loss() (float64, error) {
-	if len(f.terms) == 0 {
-		return 0, fmt.Errorf("train: @%s has no loss", f.Name())
-	}
-	return float64(f.terms[0].value), nil
 }
