@@ -126,7 +126,7 @@ func (e *evidence) fit(x graph.NodeFeatures, places bool, labels []int32, traini
 		return err
 	}
 	joint := fitRegression(e.pool, asItIs.sample, random, nil, 0, ridgeWithProducts)
-	linear := fitRegression(e.pool, e.pick(asItIs.sample, e.lin), e.pick(random, e.lin), nil, 0, ridge)
+	linear := fitRegression(e.pool, pick(asItIs.sample, e.names, e.lin), pick(random, e.names, e.lin), nil, 0, ridge)
 	e.setRegression(models.EvidenceJoint, joint)
 	e.setRegression(models.EvidenceLinear, linear)
 	if err := e.fitNew(looked, asItIs, random, s.Sub("new")); err != nil {
@@ -153,7 +153,9 @@ func (e *evidence) fit(x graph.NodeFeatures, places bool, labels []int32, traini
 			return err
 		}
 		own := l.logits(edges.columns)
-		share := min(0.3, max(0.02, below(own, none, 0.5)))
+		// Of as many as fall below the median of random pairs, that share are none (Storey 2002).
+		found, _, _ := fallBelow(own, slices.Sorted(slices.Values(none)), 0.5)
+		share := min(0.3, max(0.02, found))
 		e.setParam(models.EvidenceShare(models.EvidenceRound(r)), share)
 		trusted = trusted[:0]
 		for _, i := range looked.fitted {
@@ -210,14 +212,7 @@ func (e *evidence) fit(x graph.NodeFeatures, places bool, labels []int32, traini
 // rescale stretches regressions by what one on logits of edges and pairs alone says, and enters them:
 // penalties, and the joining, leave logits too small or too large (Platt 1999).
 func (e *evidence) rescale(own, other []float64, of map[string]*regression) {
-	column := func(logits []float64) [][]float32 {
-		x := make([]float32, len(logits))
-		for i, v := range logits {
-			x[i] = float32(v)
-		}
-		return [][]float32{x}
-	}
-	l := fitRegression(e.pool, column(own), column(other), nil, 0, ridge)
+	l := fitRegression(e.pool, [][]float32{float32s(own)}, [][]float32{float32s(other)}, nil, 0, ridge)
 	if slope := l.linear[0] * l.scale[0]; slope > 0 {
 		for name, r := range of {
 			r.stretch(slope, l.bias-float64(slope*l.mean[0]))
@@ -277,7 +272,7 @@ func (e *evidence) disguised(kind string, n int, s rng.Stream) (pairs [][2]int32
 	if kind == models.EvidenceDisguised[0] {
 		return graph.RandomPairs(e.g, n, true, s), nil
 	}
-	err = e.rows("features", func(z *runtime.Buffer) error {
+	err = e.Rows("features", func(z *runtime.Buffer) error {
 		width := z.Dims[1]
 		var most []float64 // of the cosines of each
 		for of := range disguisedOf {
@@ -299,9 +294,9 @@ func (e *evidence) disguised(kind string, n int, s rng.Stream) (pairs [][2]int32
 	return pairs, err
 }
 
-// rows calls use with the rows by which nodes are compared, "features" or "evidence", which last
-// until it returns. What judged pairs is given up before where it is large.
-func (e *evidence) rows(by string, use func(rows *runtime.Buffer) error) error {
+// Rows calls use with the rows by which nodes are compared where candidates are searched, "features"
+// or "evidence", which last until it returns. What judged pairs is given up before where it is large.
+func (e *evidence) Rows(by string, use func(rows *runtime.Buffer) error) error {
 	if e.f != nil && held(e.f) >= large {
 		e.release()
 	}
@@ -319,7 +314,7 @@ func (e *evidence) rows(by string, use func(rows *runtime.Buffer) error) error {
 	return use(f.Result(by))
 }
 
-// rowsChunked is [evidence.rows] with rows in a file.
+// rowsChunked is [evidence.Rows] with rows in a file.
 func (e *evidence) rowsChunked(by string, use func(rows *runtime.Buffer) error) (err error) {
 	m := e.prog.Clone()
 	f := m.Func("rows")
@@ -352,7 +347,7 @@ func (e *evidence) fitClasses(labels, training []int32) error {
 	shape := e.prog.params.Lookup(models.EvidenceClasses).Value.Dims
 	width, classes := shape[0], shape[1]
 	weights, bias := make([]float64, width*classes), make([]float64, classes)
-	err := e.rows("features", func(z *runtime.Buffer) error {
+	err := e.Rows("features", func(z *runtime.Buffer) error {
 		for class := range classes {
 			of := [2][][]float32{make([][]float32, width), make([][]float32, width)} // those of other classes, those of the class
 			for _, v := range training {
@@ -401,7 +396,7 @@ const (
 func (e *evidence) fitNew(looked lookedAt, edges *judgedEdges, random [][]float32, s rng.Stream) error {
 	var near []int32
 	var similar []float32
-	err := e.rows("evidence", func(z *runtime.Buffer) error {
+	err := e.Rows("evidence", func(z *runtime.Buffer) error {
 		near, similar, _ = new(graph.Neighbors).Search(e.pool, z.F32, z.Dims[0], z.Dims[1], newNearest, graph.IndexAuto)
 		return nil
 	})
@@ -498,7 +493,7 @@ func (e *evidence) open(looked lookedAt, linear *regression, asItIs, weighed *ju
 	if err != nil {
 		return 0, err
 	}
-	before, after, control := linear.logits(e.pick(asItIs.columns, e.lin)), linear.logits(weighed.columns), linear.logits(alike.columns)
+	before, after, control := linear.logits(pick(asItIs.columns, e.names, e.lin)), linear.logits(weighed.columns), linear.logits(alike.columns)
 	w = lookedOf(looked, w)
 	fall, doubted := 0.0, gatePrior*float64(len(w))
 	lost, others := 0.0, doubted
@@ -549,12 +544,14 @@ func (e *evidence) setRegression(name string, l *regression) {
 	}
 }
 
-func (e *evidence) setParam(name string, v ...float64) {
+func (e *evidence) setParam(name string, v ...float64) { e.setFloats(name, float32s(v)) }
+
+func float32s(v []float64) []float32 {
 	x := make([]float32, len(v))
 	for i := range v {
 		x[i] = float32(v[i])
 	}
-	e.setFloats(name, x)
+	return x
 }
 
 func (e *evidence) setFloats(name string, v []float32) {
@@ -566,13 +563,6 @@ func (e *evidence) setFloats(name string, v []float32) {
 // trust is 1 − the local false discovery rate, see models.
 func trust(logit, share float64) float64 {
 	return max(0, 1-float64(share*fmath.Exp(min(-logit, 20))))
-}
-
-// below estimates the share of edges that are none: of as many as fall below a quantile of
-// random pairs, that share does (Storey 2002).
-func below(edges, none []float64, quantile float64) float64 {
-	share, _, _ := fallBelow(edges, slices.Sorted(slices.Values(none)), quantile)
-	return min(1, share)
 }
 
 // quantiles of pairs below which edges are counted; for further kinds of pairs the last, too.
@@ -620,11 +610,6 @@ func countBelow(logits []float64, bound float64) (n int) {
 		}
 	}
 	return n
-}
-
-// pick returns the columns of some sources of all.
-func (e *evidence) pick(columns [][]float32, names []string) [][]float32 {
-	return pick(columns, e.names, names)
 }
 
 // pick returns the columns of some names, of those of all.

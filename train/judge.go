@@ -108,10 +108,6 @@ func mostEntries(st *graph.Structure) (most int) {
 	return most
 }
 
-// Rows calls use with the rows by which nodes are compared where candidates are searched,
-// "features" or "evidence", which last until it returns.
-func (j *Judge) Rows(by string, use func(rows *runtime.Buffer) error) error { return j.rows(by, use) }
-
 // Edges returns how likely the edges of the graph are some.
 func (j *Judge) Edges() ([]float32, error) {
 	var err error

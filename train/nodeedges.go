@@ -227,7 +227,7 @@ func (t *nodeSteps) proposed(o runtime.CandidateOptions) ([]int32, error) {
 		if part == config.SimilarityEvidence && t.judge.k[0] > 0 {
 			o.K = newNearest // as fitting does, which an earlier part of the run has done
 		}
-		err := t.judge.rows(part, func(rows *runtime.Buffer) error {
+		err := t.judge.Rows(part, func(rows *runtime.Buffer) error {
 			lists = append(lists, firstOf(t.candidateSet().Search(rows, o), o.K, k))
 			return nil
 		})
