@@ -140,9 +140,11 @@ func (p *graphPredictor) run(x running, in map[string]*runtime.Buffer) error {
 	for _, a := range p.prog.Func(x.name).Args {
 		args[a.Name] = in[a.Name]
 	}
-	for _, a := range inputsOf(p.prog, x.name) {
-		if b := in[a.Name]; b != nil {
-			p.loaded[b] = loadedBytes(b)
+	for _, f := range withSetup(p.prog, p.prog.Func(x.name)) {
+		for _, a := range f.Args {
+			if b := in[a.Name]; b != nil {
+				p.loaded[b] = loadedBytes(b)
+			}
 		}
 	}
 	return p.function(x, args)
@@ -165,16 +167,6 @@ func (p *graphPredictor) parts() {
 			p.part("search for neighbours", c.Nodes()*(width+p.cfg.Candidates.K*(4+4+3*8)))
 		}
 	}
-}
-
-// inputsOf returns the arguments of a function and of its set-up.
-func inputsOf(prog *ir.Module, name string) []*ir.Value {
-	f := prog.Func(name)
-	args := f.Args
-	if s := prog.Func(f.Attrs.Str("setup")); s != nil {
-		args = slices.Concat(args, s.Args)
-	}
-	return args
 }
 
 // onDevice makes the forecast that of a device's memory: see predictor.onDevice. The

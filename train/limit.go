@@ -157,7 +157,7 @@ func (t *trainer) bounds() (least, most int64, what string) {
 	if refined { // the similar nodes of each, of which some are mutual or neighbours
 		part("the search for candidates", budget.Mul(8, candidates))
 	}
-	part("parameters and Adam's moments", budget.Mul(4, paramBytes(t.prog.Module)))
+	part("parameters and Adam's moments", budget.Mul(4, int64(parameterBytes(t.prog.Module))))
 	other := max(nodes, entries+2*int(min(candidates, ir.MaxSize))) // of sizes that are found in steps
 	one, in := int64(0), ""
 	most = fixedBytes
@@ -180,15 +180,11 @@ func (t *trainer) bounds() (least, most int64, what string) {
 		}
 	}
 	for _, name := range functions {
-		f := t.prog.Func(name.name)
-		setup := t.prog.Func(f.Attrs.Str("setup"))
+		fns := withSetup(t.prog.Module, t.prog.Func(name.name))
 		if name.phase == "evidence" && cfg.Train.Sampler == neighbors {
-			setup = nil // over chunks of nodes, with values in files
+			fns = fns[:1] // the set-up runs over chunks of nodes, with values in files
 		}
-		for _, f := range []*ir.Func{f, setup} {
-			if f == nil {
-				continue
-			}
+		for _, f := range fns {
 			for _, op := range f.Body {
 				for _, r := range op.Results {
 					n := valueBytes(r.Type, dims, other, len(x.Val))
@@ -238,15 +234,6 @@ func add(a, b int64) int64 {
 		return 1 << 62
 	}
 	return a + b
-}
-
-// paramBytes returns what a program's parameters hold.
-func paramBytes(prog *ir.Module) int64 {
-	params := int64(0)
-	for _, v := range prog.Params {
-		params = add(params, valueBytes(v.Type, nil, 0, 0))
-	}
-	return params
 }
 
 // nearest bounds how many pairs the search for candidates among n nodes finds.

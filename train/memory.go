@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	goruntime "runtime"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
@@ -112,10 +114,7 @@ type forecaster struct {
 }
 
 func newForecaster(d runtime.Device, prog *ir.Module, cfg *config.Config) forecaster {
-	if d == nil {
-		d = runtime.CPU
-	}
-	return forecaster{device: d, prog: prog, cfg: cfg}
+	return forecaster{device: cmp.Or(d, runtime.CPU), prog: prog, cfg: cfg}
 }
 
 // function adds a function, given inputs of the sizes that it will have and those that
@@ -133,6 +132,14 @@ func (p *forecaster) function(x running, in map[string]*runtime.Buffer, draws ..
 	return nil
 }
 
+// withSetup returns a function and the one that sets it up, if there is one.
+func withSetup(m *ir.Module, f *ir.Func) []*ir.Func {
+	if s := m.Func(f.Attrs.Str(passes.Setup)); s != nil {
+		return []*ir.Func{f, s}
+	}
+	return []*ir.Func{f}
+}
+
 // part adds memory beside the functions'.
 func (p *forecaster) part(name string, bytes int) { p.partOf("", name, bytes) }
 
@@ -147,11 +154,7 @@ func (p *forecaster) partOf(phase, name string, bytes int) {
 func (p *forecaster) host() *Forecast {
 	p.part("parameters", parameterBytes(p.prog))
 	p.part("Adam's moments and the best parameters", 3*parameterBytes(p.prog))
-	threads := p.cfg.Train.Threads
-	if threads == 0 {
-		threads = goruntime.GOMAXPROCS(0)
-	}
-	p.part("kernels' buffers", p.pool.Bytes(threads))
+	p.part("kernels' buffers", p.pool.Bytes(cmp.Or(p.cfg.Train.Threads, goruntime.GOMAXPROCS(0))))
 	ops := 0
 	for _, f := range p.prog.Funcs {
 		ops += len(f.Body)
@@ -196,5 +199,9 @@ const (
 
 // parameterBytes returns what a program's parameters hold.
 func parameterBytes(prog *ir.Module) int {
-	return int(min(paramBytes(prog), math.MaxInt))
+	params := int64(0)
+	for _, v := range prog.Params {
+		params = add(params, valueBytes(v.Type, nil, 0, 0))
+	}
+	return int(min(params, math.MaxInt))
 }

@@ -122,10 +122,7 @@ func (p *predictor) run(x running) error {
 			return err
 		}
 	}
-	fns := []*ir.Func{f}
-	if s := p.prog.Func(f.Attrs.Str("setup")); s != nil {
-		fns = append(fns, s)
-	}
+	fns := withSetup(p.prog, f)
 	for _, fn := range fns {
 		for _, a := range fn.Args {
 			if a.Attrs.Bool("hoisted") || in[a.Name] != nil {

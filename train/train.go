@@ -217,10 +217,7 @@ func compiled(ctx context.Context, job Job, cfg *config.Config, opts Options) (*
 	if err := errors.Join(job.Task.Check(), cfg.Validate()); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
-	t := &trainer{ctx: ctx, job: job, cfg: cfg, opts: opts, info: job.Task.Info(), started: time.Now(), device: opts.Device}
-	if t.device == nil {
-		t.device = runtime.CPU
-	}
+	t := &trainer{ctx: ctx, job: job, cfg: cfg, opts: opts, info: job.Task.Info(), started: time.Now(), device: cmp.Or(opts.Device, runtime.CPU)}
 	if err := buildProgram(t); err != nil {
 		return nil, err
 	}
