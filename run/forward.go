@@ -117,81 +117,42 @@ func product(dims []int) int {
 	return n
 }
 
-// bind gives a function its arguments from a model's inputs.
+// bind gives a function its arguments from a model's inputs: graphs first, whose entries values of
+// edges follow.
 func (c *compiledForward) bind(f *runtime.Function, inputs map[string]ort.Tensor) error {
 	fn := f.Main().Func()
-	for _, a := range fn.Args {
-		if a.Type.IsBlock() {
-			if err := c.bindBatch(f, a.Name, inputs); err != nil {
+	for _, structures := range []bool{true, false} {
+		for _, a := range fn.Args {
+			if a.Type.IsGraph() != structures {
+				continue
+			}
+			b, err := c.argument(fn, a, inputs)
+			if err == nil {
+				err = f.Bind(a.Name, b)
+			}
+			if err != nil {
 				return err
 			}
-		}
-		if !a.Type.IsGraph() || a.Type.IsBlock() {
-			continue
-		}
-		nodes := -1
-		for _, b := range fn.Args { // whatever has a row for each node tells their number
-			if t, ok := inputs[b.Name]; ok && !b.Type.IsGraph() && b.Type.Rank() == 2 && b.Type.Dims[0] == a.Type.Dims[0] {
-				nodes = int(t.Shape[0])
-			}
-		}
-		index, ok := inputs["edge_index"]
-		if !ok || nodes < 0 {
-			return errors.New("it needs edge_index and a matrix with a row for each node")
-		}
-		g, at, err := onnx.Graph(nodes, index)
-		if err != nil {
-			return err
-		}
-		c.entries = at
-		if err := f.Bind(a.Name, runtime.Graph(structureOf(g))); err != nil {
-			return err
-		}
-	}
-	for _, a := range fn.Args {
-		if a.Type.IsGraph() {
-			continue
-		}
-		if a.Name == onnx.ArgSelfLoops {
-			var weight *ort.Tensor
-			if t, ok := inputs["edge_weight"]; ok {
-				weight = &t
-			}
-			loops := onnx.LoopWeights(int(inputs["x"].Shape[0]), inputs["edge_index"], weight)
-			if err := f.Bind(a.Name, runtime.F32(loops, len(loops))); err != nil {
-				return err
-			}
-			continue
-		}
-		if g := onnx.GraphArg(fn); g != nil && onnx.OverEdges(a, g) {
-			w := c.weights(inputs)
-			if err := f.Bind(a.Name, runtime.F32(w, len(w))); err != nil {
-				return err
-			}
-			continue
-		}
-		b, err := c.argument(a, inputs)
-		if err != nil {
-			return err
-		}
-		if err := f.Bind(a.Name, b); err != nil {
-			return err
 		}
 	}
 	return nil
 }
 
-// bindBatch binds the block that leads from nodes to their graphs.
-func (c *compiledForward) bindBatch(f *runtime.Function, name string, inputs map[string]ort.Tensor) error {
-	ids, ok := inputs["graph_ids"]
-	if !ok {
-		return errors.New("input graph_ids is missing")
+// graph is the graph of edge_index, of as many nodes as what has a row for each node says.
+func (c *compiledForward) graph(fn *ir.Func, g *ir.Value, inputs map[string]ort.Tensor) (*ir.Graph, error) {
+	nodes := -1
+	for _, a := range fn.Args {
+		if t, ok := inputs[a.Name]; ok && !a.Type.IsGraph() && a.Type.Rank() == 2 && a.Type.Dims[0] == g.Type.Dims[0] {
+			nodes = int(t.Shape[0])
+		}
 	}
-	g, err := onnx.Batch(ids)
-	if err != nil {
-		return err
+	index, ok := inputs["edge_index"]
+	if !ok || nodes < 0 {
+		return nil, errors.New("it needs edge_index and a matrix with a row for each node")
 	}
-	return f.Bind(name, runtime.Block(structureOf(g)))
+	x, entries, err := onnx.Graph(nodes, index)
+	c.entries = entries
+	return x, err
 }
 
 // weights are those of edges, in the order of entries.
@@ -207,7 +168,37 @@ func (c *compiledForward) weights(inputs map[string]ort.Tensor) []float32 {
 	return w
 }
 
-func (c *compiledForward) argument(a *ir.Value, inputs map[string]ort.Tensor) (*runtime.Buffer, error) {
+// argument makes an argument of a model's inputs.
+func (c *compiledForward) argument(fn *ir.Func, a *ir.Value, inputs map[string]ort.Tensor) (*runtime.Buffer, error) {
+	g := onnx.GraphArg(fn)
+	switch {
+	case a.Type.IsBlock(): // it leads from nodes to their graphs
+		ids, ok := inputs["graph_ids"]
+		if !ok {
+			return nil, errors.New("input graph_ids is missing")
+		}
+		members, err := onnx.Batch(ids)
+		if err != nil {
+			return nil, err
+		}
+		return runtime.Block(structureOf(members)), nil
+	case a.Type.IsGraph():
+		x, err := c.graph(fn, a, inputs)
+		if err != nil {
+			return nil, err
+		}
+		return runtime.Graph(structureOf(x)), nil
+	case a.Name == onnx.ArgSelfLoops:
+		var weight *ort.Tensor
+		if t, ok := inputs["edge_weight"]; ok {
+			weight = &t
+		}
+		loops := onnx.LoopWeights(int(inputs["x"].Shape[0]), inputs["edge_index"], weight)
+		return runtime.F32(loops, len(loops)), nil
+	case g != nil && onnx.OverEdges(a, g):
+		w := c.weights(inputs)
+		return runtime.F32(w, len(w)), nil
+	}
 	if v, ok := c.constants[a.Name]; ok {
 		return runtime.Scalar(v), nil
 	}
