@@ -222,13 +222,7 @@ func (o *TrainOptions) guess(info train.TaskInfo, model string, c *config.Config
 		return nil
 	}
 	if o.Note != nil {
-		name := func(k int) string {
-			if info.ClassNames != nil {
-				return fmt.Sprintf("%q", info.ClassNames[k])
-			}
-			return fmt.Sprint(k)
-		}
-		o.Note(fmt.Sprintf("classes are of very different sizes (%s: %d %ss, %s: %d): every class counts alike in training; --set model.class_weights=none says otherwise", name(least), count[least], info.Item, name(most), count[most]))
+		o.Note(fmt.Sprintf("classes are of very different sizes (%s: %d %ss, %s: %d): every class counts alike in training; --set model.class_weights=none says otherwise", info.ClassName(least), count[least], info.Item, info.ClassName(most), count[most]))
 	}
 	return c.SetValue(key, "balanced", "classes are of very different sizes")
 }

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"fmt"
 	"io"
 
 	"github.com/gsrc-dev/gsrc/config"
@@ -84,6 +85,14 @@ type TaskInfo struct {
 	Seeded bool
 
 	itemName func(int) string
+}
+
+// ClassName is what the data call a class, in a sentence.
+func (i *TaskInfo) ClassName(class int) string {
+	if i.ClassNames != nil {
+		return fmt.Sprintf("%q", i.ClassNames[class])
+	}
+	return fmt.Sprint(class)
 }
 
 // extent is how large a task's values get.

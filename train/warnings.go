@@ -118,11 +118,7 @@ func (t *verdict) trained() []int {
 // and its share of the judged nodes in percent.
 func (t *verdict) majority(judged []int32) (class int, acc float64) {
 	count := t.trained()
-	for c, n := range count {
-		if n > count[class] {
-			class = c
-		}
-	}
+	class = slices.Index(count, slices.Max(count))
 	hits := 0
 	for _, v := range judged {
 		if int(t.info.Labels[v]) == class {
@@ -156,23 +152,26 @@ func (t *verdict) warnings(res *Result, predicted, judged []int32) (list []strin
 	missing := neverPredicted(predicted, t.info.Labels, judged, t.info.Classes)
 	count := t.trained()
 	for _, seen := range []bool{true, false} {
-		classes := slices.DeleteFunc(slices.Clone(missing), func(x unpredictedClass) bool { return (count[x.class] > 0) != seen })
+		classes := slices.DeleteFunc(slices.Clone(missing), func(x unpredicted) bool { return (count[x.class] > 0) != seen })
 		if len(classes) == 0 {
 			continue
 		}
-		them, advice := "it", t.advice()
+		nodes, them, advice := 0, "it", t.advice()
+		for _, x := range classes {
+			nodes += x.nodes
+		}
 		if len(classes) > 1 {
 			them = "them"
 		}
 		if !seen {
 			advice = fmt.Sprintf(", and no training %s has; a split with %ss of every class, such as --split per-class:20,500,rest, trains on %s", t.info.Item, t.info.Item, them)
 		}
-		say("%s, though %d of the %s have %s%s", t.neverPredictedText(classes), classes.nodes(), of, them, advice)
+		say("%s, though %d of the %s have %s%s", t.neverPredictedText(classes), nodes, of, them, advice)
 	}
 	if r.Nodes >= fewNodes {
 		switch s := res.Scale; {
 		case r.Accuracy <= s.Majority && t.info.Classes > 1 && s.Majority < 100:
-			say("the accuracy of %.2f %% is no better than that of always answering %s, %.2f %%", r.Accuracy, t.className(s.MajorityClass), s.Majority)
+			say("the accuracy of %.2f %% is no better than that of always answering %s, %.2f %%", r.Accuracy, t.info.ClassName(s.MajorityClass), s.Majority)
 		case len(missing) == 0 && r.Accuracy-r.MacroF1 >= farBelow:
 			say("macro-F1 is %.1f points below accuracy: rare classes are hardly recognised%s", r.Accuracy-r.MacroF1, t.advice())
 		}
@@ -197,21 +196,12 @@ func (t *verdict) warnings(res *Result, predicted, judged []int32) (list []strin
 	return list
 }
 
-// unpredicted counts the judged nodes of each class that is never predicted.
-type unpredicted []unpredictedClass
-
-type unpredictedClass struct{ class, nodes int }
-
-func (u unpredicted) nodes() (n int) {
-	for _, x := range u {
-		n += x.nodes
-	}
-	return n
-}
+// unpredicted is a class that is never predicted, and how many judged nodes have it.
+type unpredicted struct{ class, nodes int }
 
 // neverPredicted finds the classes that several judged nodes have and none is predicted to
 // be of.
-func neverPredicted(predicted, labels, judged []int32, classes int) (out unpredicted) {
+func neverPredicted(predicted, labels, judged []int32, classes int) (out []unpredicted) {
 	have, chosen := make([]int, classes), make([]bool, classes)
 	for _, v := range judged {
 		have[labels[v]]++
@@ -219,17 +209,17 @@ func neverPredicted(predicted, labels, judged []int32, classes int) (out unpredi
 	}
 	for c, n := range have {
 		if n >= fewOfClass && !chosen[c] {
-			out = append(out, unpredictedClass{c, n})
+			out = append(out, unpredicted{c, n})
 		}
 	}
 	return out
 }
 
-func (t *verdict) neverPredictedText(missing unpredicted) string {
+func (t *verdict) neverPredictedText(missing []unpredicted) string {
 	const most = 5
 	var names []string
 	for _, x := range missing[:min(most, len(missing))] {
-		names = append(names, t.className(x.class))
+		names = append(names, t.info.ClassName(x.class))
 	}
 	text := strings.Join(names, ", ")
 	if n := len(missing); n > most {
@@ -239,12 +229,4 @@ func (t *verdict) neverPredictedText(missing unpredicted) string {
 		return "the classes " + text + " are never predicted"
 	}
 	return "the class " + text + " is never predicted"
-}
-
-// className is what the data call a class.
-func (t *verdict) className(class int) string {
-	if t.info.ClassNames != nil {
-		return fmt.Sprintf("%q", t.info.ClassNames[class])
-	}
-	return fmt.Sprint(class)
 }
