@@ -76,7 +76,7 @@ func (ls ResultRows) caveats(t *Target, rows []string, places []place) string {
 	if at := ls.notBest(t, rows, places); at != nil {
 		lines = append(lines, fmt.Sprintf("The highest mean is not that of %s on %s.", eclGSR, strings.Join(at, ", ")))
 	}
-	if at := below(func(l ResultRow) *float64 { return l.ValAcc }, eclGSR, rawGraph, true); at != nil {
+	if at := below(valAcc, eclGSR, rawGraph, true); at != nil {
 		lines = append(lines, fmt.Sprintf("Validation %s prefer the raw graph on %s: validation alone would not have picked refinement there.", t.items(), strings.Join(at, ", ")))
 	}
 	if lines == nil {

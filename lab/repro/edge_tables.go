@@ -69,11 +69,7 @@ func edgeReport(t *Target, ls ResultRows) (r rendered) {
 		{"at random", "%.3f ± %.3f", random},
 	} {
 		for _, row := range []string{eclGSR, againstRandom, byEmbeddings} {
-			line := []string{m.name + ", " + row}
-			for _, panel := range ls.panels() {
-				line = append(line, ls.ofEdges(panel, edgeRow{row: row}).spread(m.form, m.of))
-			}
-			rows = append(rows, line)
+			rows = append(rows, tableLine(m.name+", "+row, ls.panels(), func(panel string) string { return ls.ofEdges(panel, edgeRow{row: row}).spread(m.form, m.of) }))
 		}
 	}
 	r.text += table(append([]string{""}, ls.panels()...), rows)
@@ -96,25 +92,19 @@ func edgeMeans(ls ResultRows, says, form string, of func(ResultRow) *float64, nu
 	}
 	var rows [][]string
 	for _, r := range ls.edgeRows() {
-		line := []string{r.String()}
-		for _, panel := range panels {
-			line = append(line, ls.ofEdges(panel, r).spread(form, of))
-		}
-		rows = append(rows, line)
+		rows = append(rows, tableLine(r.String(), panels, func(panel string) string { return ls.ofEdges(panel, r).spread(form, of) }))
 	}
 	for _, name := range []string{"required", "aim"} {
-		line := []string{"*" + name + "*"}
-		for _, panel := range panels {
-			g, text := goals[panel].required, missing
+		rows = append(rows, tableLine("*"+name+"*", panels, func(panel string) string {
+			g := goals[panel].required
 			if name == "aim" {
 				g = goals[panel].aim
 			}
 			if g[number] > 0 {
-				text = fmt.Sprint(g[number])
+				return fmt.Sprint(g[number])
 			}
-			line = append(line, text)
-		}
-		rows = append(rows, line)
+			return missing
+		}))
 	}
 	return says + "\n\n" + table(append([]string{""}, head...), rows) + "\n"
 }

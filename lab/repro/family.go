@@ -106,7 +106,7 @@ func autoText(lines map[string]ResultRows) string {
 			best, top := "", -1.0
 			for _, row := range ls.rows(p.panel) {
 				same := slices.DeleteFunc(slices.Clone(ls.of(p.panel, row, p.x)), func(l ResultRow) bool { return !slices.Contains(seeds, l.Seed) })
-				mean, _, ok := same.meanStd(func(l ResultRow) *float64 { return l.ValAcc })
+				mean, _, ok := same.meanStd(valAcc)
 				if row != sweep.Auto && row != "lds" && ok && len(same) == len(seeds) && mean > top {
 					best, top = row, mean
 				}

@@ -115,11 +115,8 @@ func columnsOf(t reflect.Type) (all []column) {
 	return all
 }
 
-func names(columns []column) (all []string) {
-	for _, c := range columns {
-		all = append(all, c.name)
-	}
-	return all
+func names(columns []column) []string {
+	return distinct(columns, func(c column) string { return c.name })
 }
 
 // Write writes the lines as CSV with a header.
@@ -258,6 +255,7 @@ func (ls ResultRows) seeds() int {
 }
 
 func testAcc(l ResultRow) *float64 { return l.TestAcc }
+func valAcc(l ResultRow) *float64  { return l.ValAcc }
 
 // values are a quantity of the runs that have it.
 func (ls ResultRows) values(of func(ResultRow) *float64) (values []float64) {

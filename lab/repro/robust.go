@@ -258,7 +258,6 @@ type contest struct {
 // contests compares, at every place, the refined row with the plain one, of each kind the one
 // that validation nodes prefer, paired by seed. Rows with fewer seeds there than others take no part.
 func contests(ls ResultRows, list []contest) string {
-	valAcc := func(l ResultRow) *float64 { return l.ValAcc }
 	type test struct {
 		line []string
 		*lab.Comparison
@@ -319,8 +318,7 @@ func preferred(ls ResultRows, name string, refined ...string) string {
 			{"of those that refine", func(row string) bool { return slices.Contains(refined, row) }},
 			{"of the others", func(row string) bool { return !slices.Contains(refined, row) }},
 		} {
-			line := []string{panel + ", " + of.name}
-			for _, x := range xs {
+			rows = append(rows, tableLine(panel+", "+of.name, xs, func(x string) string {
 				best := make(ResultRows, ls.seeds()) // by seed
 				for _, l := range ls {
 					if l.Panel != panel || l.X != x || l.Row == sweep.Auto || !of.in(l.Row) || l.ValAcc == nil || l.TestAcc == nil {
@@ -330,9 +328,8 @@ func preferred(ls ResultRows, name string, refined ...string) string {
 						*b = l
 					}
 				}
-				line = append(line, best.spread("%.2f ± %.2f", testAcc))
-			}
-			rows = append(rows, line)
+				return best.spread("%.2f ± %.2f", testAcc)
+			}))
 		}
 	}
 	head := append([]string{"test accuracy (%)"}, xs...)
@@ -340,13 +337,8 @@ func preferred(ls ResultRows, name string, refined ...string) string {
 	return "\nWith each split's own validation nodes to choose a row by; this table was added when the rows' test figures were known:\n\n" + table(head, rows)
 }
 
-// names of the rows of entries.
-func rowsOf(list []entry) (rows []string) {
-	for _, e := range list {
-		rows = append(rows, e.row)
-	}
-	return rows
-}
+// rowsOf has the rows of entries.
+func rowsOf(list []entry) []string { return distinct(list, func(e entry) string { return e.row }) }
 
 func robustReport(t *Target, ls ResultRows) rendered {
 	return rendered{text: deep(t, ls, "damage:") + contests(ls, []contest{{"", rowsOf(onRefined), rowsOf(append([]entry{onRaw}, offRefined...))}}) + trainedEncoder(ls, embeddingOnly, encoderDrawn)}

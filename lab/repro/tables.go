@@ -51,6 +51,15 @@ func table(header []string, rows [][]string) string {
 	return b.String()
 }
 
+// tableLine is a line of a table: its head, and a cell for each of its columns.
+func tableLine[T any](head string, columns []T, cell func(T) string) []string {
+	line := []string{head}
+	for _, c := range columns {
+		line = append(line, cell(c))
+	}
+	return line
+}
+
 // place is a column of a table of accuracies.
 type place struct{ panel, x string }
 
@@ -78,10 +87,7 @@ func (ls ResultRows) accuracy(row string, p place) string {
 func accuracies(t *Target, ls ResultRows, rows []string, places []place, heads []string, name string, below func(row string, p place) string) string {
 	var out [][]string
 	add := func(head string, cell func(p place) string) {
-		r := []string{head}
-		for _, p := range places {
-			r = append(r, cell(p))
-		}
+		r := tableLine(head, places, cell)
 		if slices.ContainsFunc(r[1:], func(text string) bool { return text != missing }) || !strings.HasPrefix(head, "*") && (name == "" || !strings.HasSuffix(head, name)) {
 			out = append(out, r)
 		}
@@ -145,11 +151,7 @@ func judgement(ls ResultRows, rows ...string) string {
 		{"calibration error", func(l ResultRow) *float64 { return l.ECE }, "%.3f ± %.3f"},
 	} {
 		for _, row := range rows {
-			r := []string{m.name + ", " + row}
-			for _, panel := range ls.panels() {
-				r = append(r, ls.of(panel, row, "").spread(m.form, m.of))
-			}
-			out = append(out, r)
+			out = append(out, tableLine(m.name+", "+row, ls.panels(), func(panel string) string { return ls.of(panel, row, "").spread(m.form, m.of) }))
 		}
 	}
 	return "\nBeside accuracy; the expected calibration error is a share, and best at 0:\n\n" + table(append([]string{"test nodes"}, ls.panels()...), out)
@@ -198,19 +200,16 @@ func refinement(ls ResultRows, name string) string {
 	var rows [][]string
 	var up, down, pairs int
 	for _, panel := range ls.panels() {
-		r := []string{panel}
-		for _, x := range ls.xs("") {
+		rows = append(rows, tableLine(panel, ls.xs(""), func(x string) string {
 			c := ls.paired(panel, x, eclGSR, rawGraph)
 			if c == nil {
-				r = append(r, "")
-				continue
+				return ""
 			}
 			pairs++
 			up, down = up+count(c.P < significant && c.Diff > 0), down+count(c.P < significant && c.Diff < 0)
 			sentences.WriteString(verdict(panel, "refinement", c))
-			r = append(r, fmt.Sprintf("%s (p = %s)", signed(c.Diff), pvalue(c.P)))
-		}
-		rows = append(rows, r)
+			return fmt.Sprintf("%s (p = %s)", signed(c.Diff), pvalue(c.P))
+		}))
 	}
 	if pairs == 0 {
 		return ""
@@ -248,19 +247,16 @@ func changes(ls ResultRows, base string) string {
 		if row == base {
 			continue
 		}
-		r := []string{row}
-		for _, panel := range panels {
-			c := ls.paired(panel, "", row, base)
-			switch {
+		rows = append(rows, tableLine(row, panels, func(panel string) string {
+			switch c := ls.paired(panel, "", row, base); {
 			case c == nil:
-				r = append(r, missing)
+				return missing
 			case c.Diff == 0 && c.Lo == c.Hi:
-				r = append(r, "all equal")
+				return "all equal"
 			default:
-				r = append(r, fmt.Sprintf("%s (p = %s)", signed(c.Diff), pvalue(c.P)))
+				return fmt.Sprintf("%s (p = %s)", signed(c.Diff), pvalue(c.P))
 			}
-		}
-		rows = append(rows, r)
+		}))
 	}
 	return fmt.Sprintf("\nAgainst “%s”, paired by seed:\n\n", base) + table(append([]string{"difference (points)"}, panels...), rows)
 }

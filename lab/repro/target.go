@@ -77,13 +77,7 @@ type picture struct {
 func Targets() []*Target { return targets }
 
 // Names returns the names of all targets.
-func Names() []string {
-	var names []string
-	for _, t := range targets {
-		names = append(names, t.Name)
-	}
-	return names
-}
+func Names() []string { return distinct(targets, func(t *Target) string { return t.Name }) }
 
 // Find returns the target of a name, nil if there is none.
 func Find(name string) *Target {
