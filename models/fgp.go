@@ -24,22 +24,16 @@ func (e *sublimeModel) beginFree(b *ir.Builder, c *ir.Value) {
 	weight := b.Mul(e.nearest(b, c, cos), b.One("greater", nil, cos, b.Const(0)))
 	theta := b.One("log", nil, b.One("maximum", nil, weight, b.One("exp", nil, b.Const(fgpLeast))))
 	none := b.Scale(theta, 0)
-	first := freeState{theta, none, none, b.Const(1), b.Const(1)}
-	for name, v := range first.all() {
-		b.Return(NextPrefix+name, v)
-	}
+	freeState{theta, none, none, b.Const(1), b.Const(1)}.handOn(b)
 }
 
 // freeState is θ, and what Adam keeps of its gradients: moments, and powers of their decays.
 type freeState struct{ theta, m, v, power1, power2 *ir.Value }
 
-func (s freeState) all() func(func(string, *ir.Value) bool) {
-	return func(yield func(string, *ir.Value) bool) {
-		for i, name := range []string{"theta", "theta.m", "theta.v", "theta.power1", "theta.power2"} {
-			if !yield(name, []*ir.Value{s.theta, s.m, s.v, s.power1, s.power2}[i]) {
-				return
-			}
-		}
+// handOn returns the state for the next step.
+func (s freeState) handOn(b *ir.Builder) {
+	for i, v := range []*ir.Value{s.theta, s.m, s.v, s.power1, s.power2} {
+		b.Return(NextPrefix+[]string{"theta", "theta.m", "theta.v", "theta.power1", "theta.power2"}[i], v)
 	}
 }
 
@@ -56,7 +50,5 @@ func (s freeState) step(b *ir.Builder, loss *ir.Value, lr float64) {
 	s.v = b.Add(b.Scale(s.v, adamDecay[1]), b.Scale(b.One("square", nil, g), 1-adamDecay[1]))
 	root := b.One("sqrt", nil, b.Div(s.v, b.Sub(b.Const(1), s.power2)))
 	s.theta = b.Sub(s.theta, b.Scale(b.Div(b.Div(s.m, b.Sub(b.Const(1), s.power1)), b.Shift(root, adamEpsilon)), lr))
-	for name, v := range s.all() {
-		b.Return(NextPrefix+name, v)
-	}
+	s.handOn(b)
 }

@@ -17,21 +17,19 @@ import (
 type gcnii struct {
 	GCNII
 	act     string
-	in, out dense
+	in, out affine
 	weights []*ir.Value
 }
 
-type dense struct{ weight, bias *ir.Value }
-
 func declareGCNII(m *ir.Module, s shape, o Options) network {
 	n := &gcnii{GCNII: o.GCNII, act: s.act}
-	n.in = dense{s.weight(m, 0, "weight", s.in, s.hidden), s.bias(m, 0, "bias", s.hidden)}
+	n.in = affine{s.weight(m, 0, "weight", s.in, s.hidden), s.bias(m, 0, "bias", s.hidden)}
 	conv := s
 	conv.decay, conv.decayFirst = o.GCNII.WeightDecay, false
 	for l := range s.layers {
 		n.weights = append(n.weights, conv.weight(m, l+1, "weight", s.hidden, s.hidden))
 	}
-	n.out = dense{s.weight(m, s.layers+1, "weight", s.hidden, s.out), s.bias(m, s.layers+1, "bias", s.out)}
+	n.out = affine{s.weight(m, s.layers+1, "weight", s.hidden, s.out), s.bias(m, s.layers+1, "bias", s.out)}
 	return n
 }
 

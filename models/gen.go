@@ -18,10 +18,8 @@ func gen(o Options) *ir.Module {
 	arch := architecture("gcn")
 	e := &genModel{Options: o, network: classifier(m, arch, o).(*stack)}
 
-	b := m.NewFunc("similar") // rows by which candidates are searched once
-	b.Return("rows", e.features(b))
-
-	b = m.NewFunc("encode") // on the graph that was learned last
+	similarFeatures(m, o)
+	b := m.NewFunc("encode") // on the graph that was learned last
 	x, c := b.Arg("x", features(o)), b.Arg("c", candidates)
 	w := e.refined(b, b.DynamicArg("p", ir.T(ir.F32, "M")))
 	x = o.prepare(b, e.network, x)
@@ -31,7 +29,7 @@ func gen(o Options) *ir.Module {
 
 	e.probability(m)
 	o.refine(m)
-	o.fit(m, arch, e.network, o.refined)
+	o.fit(m, arch, e.network, (*ir.Builder).Arg, o.refined)
 	classify(m, o, e.network, &candidates)
 	return m
 }
@@ -61,11 +59,6 @@ type genModel struct {
 	network *stack
 }
 
-// features returns the rows of the features, of length 1 or 0.
-func (e *genModel) features(b *ir.Builder) *ir.Value {
-	return b.One("l2_normalize", nil, b.One("to_dense", nil, b.Arg("x", features(e.Options))))
-}
-
 // layers returns what the first n layers make of x, without the last one's activation.
 func (e *genModel) layers(b *ir.Builder, g, w, x *ir.Value, n int) *ir.Value {
 	first := *e.network
@@ -87,7 +80,7 @@ func (e *genModel) probability(m *ir.Module) {
 	if e.GEN.Keep {
 		count, observations = old, 4
 	}
-	for _, z := range []*ir.Value{e.features(b), b.One("l2_normalize", nil, hidden), b.One("l2_normalize", nil, logits)} {
+	for _, z := range []*ir.Value{unitFeatures(b, e.Options), b.One("l2_normalize", nil, hidden), b.One("l2_normalize", nil, logits)} {
 		cos := b.One("sddmm", nil, c, z, z)
 		least := b.One("edge_kth", ir.Attrs{"k": e.GEN.K}, c, cos)
 		near := func(side string) *ir.Value {

@@ -31,7 +31,7 @@ func grcn(o Options) *ir.Module {
 	x, g := b.Arg("x", features(o)), b.Arg("g", rawGraph)
 	c, old := b.Arg("c", candidates), b.Arg("old", ir.T(ir.F32, "M"))
 	o.learnOn(b, e.arch, e.classifier, c, x, func() *ir.Value { return e.revised(b, c, e.embed(b, g, x), old) })
-	o.fit(m, e.arch, e.classifier, asProbabilities)
+	o.fit(m, e.arch, e.classifier, (*ir.Builder).Arg, asProbabilities)
 
 	b = m.NewFunc("encode")
 	x, g = b.Arg("x", features(o)), b.Arg("g", rawGraph)

@@ -47,11 +47,11 @@ func (o Options) refined(b *ir.Builder, p *ir.Value) *ir.Value {
 }
 
 // fit declares @fit of a classifier on the candidates, whose weights are made of their
-// probabilities.
-func (o Options) fit(m *ir.Module, a *Architecture, n network, weights func(b *ir.Builder, p *ir.Value) *ir.Value) {
+// probabilities; arg declares these, which joint steps may move.
+func (o Options) fit(m *ir.Module, a *Architecture, n network, arg func(b *ir.Builder, name string, t ir.Type) *ir.Value, weights func(b *ir.Builder, p *ir.Value) *ir.Value) {
 	b := m.NewFunc("fit")
 	x, c := b.Arg("x", features(o)), b.Arg("c", candidates)
-	p := b.Arg("p", ir.T(ir.F32, "M"))
+	p := arg(b, "p", ir.T(ir.F32, "M"))
 	o.learnOn(b, a, n, c, x, func() *ir.Value { return weights(b, p) })
 }
 
@@ -68,7 +68,12 @@ func asProbabilities(_ *ir.Builder, p *ir.Value) *ir.Value { return p }
 // similarFeatures declares the rows by which candidates are searched once.
 func similarFeatures(m *ir.Module, o Options) {
 	b := m.NewFunc("similar")
-	b.Return("rows", b.One("l2_normalize", nil, b.One("to_dense", nil, b.Arg("x", features(o)))))
+	b.Return("rows", unitFeatures(b, o))
+}
+
+// unitFeatures returns the rows of the features, of length 1 or 0.
+func unitFeatures(b *ir.Builder, o Options) *ir.Value {
+	return b.One("l2_normalize", nil, b.One("to_dense", nil, b.Arg("x", features(o))))
 }
 
 // WeighsTogether reports whether @probability of m gives the candidates of any graph their weights,

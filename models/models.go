@@ -383,8 +383,7 @@ func (o Options) Validate() error {
 
 // checkRanges checks the fields of a section that have the tag range.
 func checkRanges(prefix string, section reflect.Value) error {
-	for i := range section.NumField() {
-		f, v := section.Type().Field(i), section.Field(i)
+	for f, v := range section.Fields() {
 		name := prefix + f.Tag.Get("toml")
 		if v.Kind() == reflect.Struct {
 			if err := checkRanges(name+".", v); err != nil {

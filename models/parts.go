@@ -155,9 +155,8 @@ func (o Options) values() map[string]any {
 	values := map[string]any{"features": int64(o.Features), "classes": int64(o.Classes), "struct_width": int64(o.StructWidth)}
 	var walk func(prefix string, section reflect.Value)
 	walk = func(prefix string, section reflect.Value) {
-		for i := range section.NumField() {
-			name, v := section.Type().Field(i).Tag.Get("toml"), section.Field(i)
-			switch {
+		for f, v := range section.Fields() {
+			switch name := f.Tag.Get("toml"); {
 			case name == "" || name == "-":
 			case v.Kind() == reflect.Struct:
 				walk(prefix+name+".", v)

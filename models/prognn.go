@@ -30,10 +30,7 @@ func prognn(o Options) *ir.Module {
 	e.joint(m)
 
 	o.refine(m)
-	b = m.NewFunc("fit")
-	x, c := b.Arg("x", features(o)), b.Arg("c", candidates)
-	p := b.DynamicArg("p", ir.T(ir.F32, "M"))
-	o.learnOn(b, arch, e.network, c, x, func() *ir.Value { return p })
+	o.fit(m, arch, e.network, (*ir.Builder).DynamicArg, asProbabilities)
 	classify(m, o, e.network, &candidates)
 	return m
 }

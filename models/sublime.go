@@ -66,7 +66,7 @@ func sublime(o Options) *ir.Module {
 		classifies = classifier(m, arch, o)
 	}
 	classifies = o.classifierPart(m, classifies, o.classifierInput(), graphOf(o, &candidates))
-	o.fit(m, arch, classifies, asProbabilities)
+	o.fit(m, arch, classifies, (*ir.Builder).Arg, asProbabilities)
 	classify(m, o, classifies, &candidates)
 	return m
 }

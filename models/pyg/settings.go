@@ -35,15 +35,6 @@ var arguments = []argument{
 	{"eps", []string{BatchNorm}, func(l *Layer, v string) error { return number(&l.Eps, v, 0, 1) }},
 }
 
-// Arguments lists the settings that layers have.
-func Arguments() []string {
-	var names []string
-	for _, a := range arguments {
-		names = append(names, a.name)
-	}
-	return names
-}
-
 func oneOf(to *string, v string, known ...string) error {
 	if !slices.Contains(known, v) {
 		return fmt.Errorf("%q is none of %s", v, strings.Join(known, ", "))
@@ -114,7 +105,11 @@ func (s *Stack) apply(settings []Setting) error {
 func (s *Stack) set(layer, key, value string, last int) error {
 	at := slices.IndexFunc(arguments, func(a argument) bool { return a.name == key })
 	if at < 0 {
-		return fmt.Errorf("there is no such setting; there are features, %s", strings.Join(Arguments(), ", "))
+		known := []string{"features"}
+		for _, a := range arguments {
+			known = append(known, a.name)
+		}
+		return fmt.Errorf("there is no such setting; there are %s", strings.Join(known, ", "))
 	}
 	a := arguments[at]
 	hit := false

@@ -225,12 +225,11 @@ func (g *layerGroup) expect(kind string, need, may []string) error {
 			missing = append(missing, g.name+"."+n)
 		}
 	}
-	for n := range g.tensors {
+	for _, n := range slices.Sorted(maps.Keys(g.tensors)) {
 		if !slices.Contains(need, n) && !slices.Contains(may, n) {
 			unknown = append(unknown, g.name+"."+n)
 		}
 	}
-	slices.Sort(unknown)
 	switch {
 	case len(unknown) > 0:
 		return fmt.Errorf("%s is taken for a %s, which has no tensors %s", g.name, kind, quoted(unknown))
@@ -257,10 +256,9 @@ func (g *layerGroup) shape(name string, want ...int) error {
 
 func (g *layerGroup) full() []string {
 	var names []string
-	for n := range g.tensors {
+	for _, n := range slices.Sorted(maps.Keys(g.tensors)) {
 		names = append(names, g.name+"."+n)
 	}
-	slices.Sort(names)
 	return names
 }
 
