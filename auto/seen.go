@@ -56,16 +56,12 @@ func look(ds *data.Dataset, split data.Split, draws rng.Stream) Seen {
 	slices.Sort(perClass)
 	s.LabelsPerClass = perClass[len(perClass)/2]
 
-	touched := make([]bool, g.N)
-	for _, e := range g.Edges {
-		touched[e[0]], touched[e[1]] = true, true
-	}
 	share, _ := ds.TrainHomophily(split.Train)
 	if h := rounded(share); !math.IsNaN(h) {
 		s.Homophily = &h
 	}
-	for _, t := range touched {
-		if !t {
+	for _, d := range g.Degrees() {
+		if d == 0 {
 			s.Isolated++
 		}
 	}

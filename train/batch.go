@@ -64,23 +64,20 @@ type batcher struct {
 	w       *runtime.Buffer // [E] of the entries of g, where edges are judged
 }
 
-func newBatcher(t *nodeSteps) (*batcher, error) {
+func newBatcher(t *nodeSteps) (b *batcher, err error) {
 	g := t.ds.Graph
 	if g.N < 2 {
 		return nil, errors.New("train: a contrastive step compares nodes with each other, but the graph has fewer than two")
 	}
-	b := &batcher{t: t, bound: -1, xStruct: runtime.Zeros(0, 0), anchors: runtime.I64(nil, 0), w: runtime.F32(nil, 0)}
+	b = &batcher{t: t, bound: -1, xStruct: runtime.Zeros(0, 0), anchors: runtime.I64(nil, 0), w: runtime.F32(nil, 0)}
 	b.g = runtime.Graph(&b.st)
 	b.init(t.ds.X)
 	c := t.cfg.Train
 	if c.Sampler == "full" {
-		var err error
 		b.full, err = newAnchorSampler(t.device, t.stream("anchors"), g.N, c.Anchors)
 		return b, err
 	}
-	hops := c.Hops
-	hops = cmp.Or(hops, t.cfg.Model.Encoder.Layers)
-	var err error
+	hops := cmp.Or(c.Hops, t.cfg.Model.Encoder.Layers)
 	b.sampler, err = graph.NewEdgeSampler(g, graph.SamplerOptions{Edges: c.BatchEdges, BatchesPerEpoch: c.Batches, Hops: hops, FanOut: c.FanOut}, t.stream("edges"))
 	return b, err
 }

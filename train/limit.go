@@ -33,14 +33,11 @@ func (t *trainer) checkMemory() error {
 			need = max(need, (need+beside)*10/11+10)
 		}
 		e := &budget.ExceededError{What: "training " + t.module.Name + without, Need: need, Free: total, Total: total}
-		advice := ""
-		switch {
-		case strings.Contains(what, "DeepWalk"):
+		advice := t.job.Task.advice(t)
+		if strings.Contains(what, "DeepWalk") {
 			advice = "lower deepwalk.width or deepwalk.walks"
-		case strings.Contains(what, "candidate"):
+		} else if strings.Contains(what, "candidate") {
 			advice = "lower candidates.k"
-		default:
-			advice = t.job.Task.advice(t)
 		}
 		return fmt.Errorf("%w, most of it for %s; %s, or raise the limit with --memory", e, what, advice)
 	}

@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/config"
@@ -47,9 +48,7 @@ func FromPretrained(ctx context.Context, job Job, cfg *config.Config, params map
 
 // setParams enters parameters.
 func (t *trainer) setParams(params map[string][]float32) error {
-	known := map[string]bool{}
 	for _, p := range t.optim.Params {
-		known[p.Name] = true
 		w, ok := params[p.Name]
 		switch {
 		case !ok:
@@ -61,14 +60,8 @@ func (t *trainer) setParams(params map[string][]float32) error {
 		}
 		copy(p.Value.F32, w)
 	}
-	var unknown []string
-	for name := range params {
-		if !known[name] {
-			unknown = append(unknown, name)
-		}
-	}
+	unknown := slices.DeleteFunc(slices.Sorted(maps.Keys(params)), func(name string) bool { return t.optim.Lookup(name) != nil })
 	if len(unknown) > 0 {
-		slices.Sort(unknown)
 		return fmt.Errorf("train: module @%s has no parameters %q", t.module.Name, unknown)
 	}
 	return nil

@@ -89,12 +89,10 @@ func embeddingReport(t *Target, ls ResultRows) rendered {
 func trainedEncoder(ls ResultRows, trained, drawn string) string {
 	var rows [][]string
 	var ps []float64
-	for _, panel := range ls.panels() {
-		for _, x := range ls.xs(panel) {
-			if p := ls.paired(panel, x, trained, drawn); p != nil {
-				ps = append(ps, p.P)
-				rows = append(rows, []string{strings.TrimSuffix(panel+", "+x, ", "), signed(p.Diff), signed(p.Lo) + " to " + signed(p.Hi), pvalue(p.P)})
-			}
+	for _, at := range ls.places() {
+		if p := ls.paired(at.panel, at.x, trained, drawn); p != nil {
+			ps = append(ps, p.P)
+			rows = append(rows, []string{strings.TrimSuffix(at.panel+", "+at.x, ", "), signed(p.Diff), signed(p.Lo) + " to " + signed(p.Hi), pvalue(p.P)})
 		}
 	}
 	if rows == nil {

@@ -3,6 +3,7 @@ package repro
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -144,12 +145,7 @@ func alterFeatures(x *data.Features, share float64, moved bool, draws rng.Stream
 				row[c], loose = loose[0], loose[1:]
 			}
 		}
-		columns := make([]int32, 0, len(row))
-		for c := range row {
-			columns = append(columns, c)
-		}
-		slices.Sort(columns)
-		for _, c := range columns {
+		for _, c := range slices.Sorted(maps.Keys(row)) {
 			out.Col, out.Val = append(out.Col, c), append(out.Val, row[c])
 		}
 		out.RowPtr = append(out.RowPtr, int32(len(out.Col)))
@@ -264,28 +260,26 @@ func contests(ls ResultRows, list []contest) string {
 	}
 	var tests []test
 	var ps []float64
-	for _, panel := range ls.panels() {
-		for _, x := range ls.xs(panel) {
-			for _, c := range list {
-				most := 0
-				for _, row := range slices.Concat(c.refined, c.plain) {
-					most = max(most, len(ls.of(panel, row, x)))
-				}
-				best := func(rows []string) (name string) {
-					top := -1.0
-					for _, row := range rows {
-						of := ls.of(panel, row, x)
-						if mean, _, ok := of.meanStd(valAcc); ok && mean > top && len(of) == most {
-							name, top = row, mean
-						}
+	for _, at := range ls.places() {
+		for _, c := range list {
+			most := 0
+			for _, row := range slices.Concat(c.refined, c.plain) {
+				most = max(most, len(ls.of(at.panel, row, at.x)))
+			}
+			best := func(rows []string) (name string) {
+				top := -1.0
+				for _, row := range rows {
+					of := ls.of(at.panel, row, at.x)
+					if mean, _, ok := of.meanStd(valAcc); ok && mean > top && len(of) == most {
+						name, top = row, mean
 					}
-					return name
 				}
-				a, b := best(c.refined), best(c.plain)
-				if p := ls.paired(panel, x, a, b); a != "" && b != "" && p != nil {
-					at := strings.TrimSuffix(panel+", "+x, ", ")
-					tests, ps = append(tests, test{[]string{at + c.name, a, b}, p}), append(ps, p.P)
-				}
+				return name
+			}
+			a, b := best(c.refined), best(c.plain)
+			if p := ls.paired(at.panel, at.x, a, b); a != "" && b != "" && p != nil {
+				name := strings.TrimSuffix(at.panel+", "+at.x, ", ") + c.name
+				tests, ps = append(tests, test{[]string{name, a, b}, p}), append(ps, p.P)
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package repro
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/lab"
@@ -32,17 +33,13 @@ func terms(records []checkpoint.Record) (list []Point) {
 		if r.Function == "fit" && r.Step%every != 0 {
 			continue
 		}
-		var names []string
-		for term := range r.Terms {
-			if term != "loss" || r.Function == "pretrain" { // elsewhere the sum of the others
-				names = append(names, term)
-			}
-		}
-		slices.Sort(names)
-		for _, term := range names {
+		for _, term := range slices.Sorted(maps.Keys(r.Terms)) {
 			name := term
-			if name == "loss" {
+			switch {
+			case term == "loss" && r.Function == "pretrain":
 				name = "ecl"
+			case term == "loss": // the sum of the others
+				continue
 			}
 			list = append(list, Point{Step: r.Step, Term: name, Value: r.Terms[term]})
 		}
