@@ -201,6 +201,14 @@ func (s *Structure) Spread(dst, perEdge []float32) []float32 {
 	return dst
 }
 
+// MostEntries is how many entries a node has at most.
+func (s *Structure) MostEntries() (most int) {
+	for v := range s.N {
+		most = max(most, int(s.In.RowPtr[v+1]-s.In.RowPtr[v]))
+	}
+	return most
+}
+
 // Bytes returns the memory that the structure holds.
 func (s *Structure) Bytes() int {
 	if s.In == nil {

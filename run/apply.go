@@ -116,7 +116,7 @@ func (a *application) run(name string, st *graph.Structure, given map[string]*ru
 	if err != nil {
 		return nil, err
 	}
-	least, err := runtime.LeastRoom(parts, mostEntries(st), stored)
+	least, err := runtime.LeastRoom(parts, st.MostEntries(), stored)
 	if err != nil {
 		return nil, err
 	}
@@ -168,14 +168,6 @@ func (a *application) features() (x *runtime.Buffer, stored int, err error) {
 		return x, len(f.Val)/max(1, f.Rows) + 1, err
 	}
 	return runtime.F32(f.Dense, len(f.Dense)/max(1, f.Cols), f.Cols), 0, nil
-}
-
-// mostEntries is how many entries lead to a node at most.
-func mostEntries(st *graph.Structure) (degree int) {
-	for v := range st.N {
-		degree = max(degree, int(st.In.RowPtr[v+1]-st.In.RowPtr[v]))
-	}
-	return degree
 }
 
 // chunk says what a chunk of nodes may take that takes so much at least, beside what is reserved.

@@ -58,7 +58,7 @@ func (j *Judge) Least() int64 { return int64(j.least) }
 
 // needs returns what chunks of nodes take at least, and what functions do that judge pairs.
 func (e *evidence) needs(names []string) (least, beside int, err error) {
-	room := chunkRoom{degree: mostEntries(e.st)}
+	room := chunkRoom{degree: e.st.MostEntries()}
 	if x := e.prog.inputs["x"]; x.Sparse != nil {
 		room.stored = len(x.Sparse.Values)/max(1, e.st.N) + 1
 	}
@@ -98,14 +98,6 @@ func (r *chunkRoom) of(m *ir.Module, name string) error {
 	room, err := runtime.LeastRoom(parts, r.degree, r.stored)
 	r.least = max(r.least, room)
 	return err
-}
-
-// mostEntries is how many entries a node has at most.
-func mostEntries(st *graph.Structure) (most int) {
-	for v := range st.N {
-		most = max(most, int(st.In.RowPtr[v+1]-st.In.RowPtr[v]))
-	}
-	return most
 }
 
 // Edges returns how likely the edges of the graph are some.

@@ -71,7 +71,7 @@ func (p *predictor) searchedFirst() bool {
 // chunks has evaluation run over chunks of nodes, in what a limit leaves for it, and all that a
 // refining model computes of all nodes.
 func (p *predictor) chunks(limit int) error {
-	room := chunkRoom{degree: mostEntries(p.g)}
+	room := chunkRoom{degree: p.g.MostEntries()}
 	if x := p.ds.X; x.IsSparse() {
 		room.stored = len(x.Val)/max(1, x.Rows) + 1
 	}
