@@ -88,11 +88,18 @@ func (g graphTask) compare(res *Result, _ *graph.Refined) { res.EdgesBefore = g.
 
 func (g graphTask) start(t *trainer) (steps, error) {
 	c := g.Collection
-	if t.cfg.Train.Sampler == neighbors {
+	refines := t.edges != nil
+	switch {
+	case t.cfg.Train.Sampler == neighbors:
 		return nil, fmt.Errorf("train: train.sampler=neighbors draws neighbours in one graph, and %s is a collection, whose batches are of graphs; take full", c.Name)
-	}
-	if t.cfg.Train.SelfTraining > 0 {
+	case t.cfg.Train.SelfTraining > 0:
 		return nil, fmt.Errorf("train: self-training adds nodes of one graph to the training nodes, and %s is a collection; leave train.self_training 0", c.Name)
+	case refines && t.cfg.DeepWalk.Width > 0:
+		return nil, fmt.Errorf("train: structural attributes belong to one graph, and %s is a collection; leave deepwalk.width 0", c.Name)
+	case refines && t.cfg.Candidates.TwoStep > 0:
+		return nil, fmt.Errorf("train: candidates from two steps away are of one graph, and %s is a collection; leave candidates.two_step 0", c.Name)
+	case refines && !t.edges.fixed && t.cfg.Train.PretrainSteps+t.cfg.Train.JointEvery > 0 && min(len(t.split.Train), t.cfg.Train.BatchGraphs) < 2:
+		return nil, errors.New("train: a contrastive step compares graphs with each other; train.batch_graphs and the training graphs must be two at least")
 	}
 	var share []float64
 	if t.prog.takes("targets") {
@@ -103,17 +110,8 @@ func (g graphTask) start(t *trainer) (steps, error) {
 		}
 	}
 	s := &graphSteps{trainer: t, c: c, order: epochOrder{epoch: -1, bound: -1}, batch: newGraphBatch(c, share), logits: runtime.Zeros(len(c.Graphs), c.Classes)}
-	if t.edges == nil {
+	if !refines {
 		return s, nil
-	}
-	if t.cfg.DeepWalk.Width > 0 {
-		return nil, fmt.Errorf("train: structural attributes belong to one graph, and %s is a collection; leave deepwalk.width 0", c.Name)
-	}
-	if t.cfg.Candidates.TwoStep > 0 {
-		return nil, fmt.Errorf("train: candidates from two steps away are of one graph, and %s is a collection; leave candidates.two_step 0", c.Name)
-	}
-	if !t.edges.fixed && t.cfg.Train.PretrainSteps+t.cfg.Train.JointEvery > 0 && min(len(t.split.Train), t.cfg.Train.BatchGraphs) < 2 {
-		return nil, errors.New("train: a contrastive step compares graphs with each other; train.batch_graphs and the training graphs must be two at least")
 	}
 	s.undirected, s.rows, s.pairs = c.Union().Undirected(), runtime.Zeros(0, 0), runtime.I64(nil, 2, 0)
 	s.batch.refined = newCandidateBatch(&s.collectionEdges)

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"encoding/csv"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 )
@@ -79,13 +80,9 @@ func printed(target, row, panel, x, quantity string) (p Printed, ok bool) {
 }
 
 // methods lists the paper's rows of a table in their order.
-func methods(target string) (names []string) {
-	for _, p := range Paper() {
-		if p.Target == target && (len(names) == 0 || names[len(names)-1] != p.Row) {
-			names = append(names, p.Row)
-		}
-	}
-	return names
+func methods(target string) []string {
+	of := slices.DeleteFunc(slices.Clone(Paper()), func(p Printed) bool { return p.Target != target })
+	return distinct(of, func(p Printed) string { return p.Row })
 }
 
 // meanStd writes a mean in percent with its standard deviation.
