@@ -8,6 +8,7 @@
 package auto
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -126,9 +127,7 @@ func Resume(ctx context.Context, dir string, o Options) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Data == "" {
-		o.Data = r.Data.Source
-	}
+	o.Data = cmp.Or(o.Data, r.Data.Source)
 	o.Out, o.Config, o.Set, o.Seed = dir, r.Config, r.Set, 0
 	if r.Limit != nil {
 		o.Trials, o.Minutes = r.Limit.Trials, r.Limit.Minutes
@@ -265,11 +264,8 @@ func (x *chooser) setup(c *Candidate) (*run.Setup, error) {
 	if len(x.setups) > 0 { // what is guessed of the data is said once
 		o.Note = nil
 	}
-	ds, edges := x.edges[c.edges()], c.edges()
-	if ds == nil {
-		ds = x.pool.ds
-	}
-	s, err := run.PrepareNodes(o, ds)
+	edges := c.edges()
+	s, err := run.PrepareNodes(o, cmp.Or(x.edges[edges], x.pool.ds))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Name, err)
 	}

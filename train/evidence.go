@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -80,10 +81,7 @@ func (e *evidence) onHost(name string, inputs map[string]*runtime.Buffer) (*runt
 	}
 	inputs["g"], inputs["pairs"] = runtime.Graph(e.st), e.pairs
 	for _, input := range f.Inputs() {
-		b := inputs[input]
-		if b == nil {
-			b = e.value(input)
-		}
+		b := cmp.Or(inputs[input], e.value(input))
 		if b == nil {
 			f.Close()
 			return nil, fmt.Errorf("train: @%s reads %s, which nothing gives", name, input)

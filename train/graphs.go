@@ -88,17 +88,17 @@ func (g graphTask) compare(res *Result, _ *graph.Refined) { res.EdgesBefore = g.
 
 func (g graphTask) start(t *trainer) (steps, error) {
 	c := g.Collection
-	refines := t.edges != nil
+	learns := t.edges != nil
 	switch {
 	case t.cfg.Train.Sampler == neighbors:
 		return nil, fmt.Errorf("train: train.sampler=neighbors draws neighbours in one graph, and %s is a collection, whose batches are of graphs; take full", c.Name)
 	case t.cfg.Train.SelfTraining > 0:
 		return nil, fmt.Errorf("train: self-training adds nodes of one graph to the training nodes, and %s is a collection; leave train.self_training 0", c.Name)
-	case refines && t.cfg.DeepWalk.Width > 0:
+	case learns && t.cfg.DeepWalk.Width > 0:
 		return nil, fmt.Errorf("train: structural attributes belong to one graph, and %s is a collection; leave deepwalk.width 0", c.Name)
-	case refines && t.cfg.Candidates.TwoStep > 0:
+	case learns && t.cfg.Candidates.TwoStep > 0:
 		return nil, fmt.Errorf("train: candidates from two steps away are of one graph, and %s is a collection; leave candidates.two_step 0", c.Name)
-	case refines && !t.edges.fixed && t.cfg.Train.PretrainSteps+t.cfg.Train.JointEvery > 0 && min(len(t.split.Train), t.cfg.Train.BatchGraphs) < 2:
+	case learns && !t.edges.fixed && t.cfg.Train.PretrainSteps+t.cfg.Train.JointEvery > 0 && min(len(t.split.Train), t.cfg.Train.BatchGraphs) < 2:
 		return nil, errors.New("train: a contrastive step compares graphs with each other; train.batch_graphs and the training graphs must be two at least")
 	}
 	var share []float64
@@ -110,7 +110,7 @@ func (g graphTask) start(t *trainer) (steps, error) {
 		}
 	}
 	s := &graphSteps{trainer: t, c: c, order: epochOrder{epoch: -1, bound: -1}, batch: newGraphBatch(c, share), logits: runtime.Zeros(len(c.Graphs), c.Classes)}
-	if !refines {
+	if !learns {
 		return s, nil
 	}
 	s.undirected, s.rows, s.pairs = c.Union().Undirected(), runtime.Zeros(0, 0), runtime.I64(nil, 2, 0)

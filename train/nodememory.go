@@ -131,36 +131,32 @@ func (p *predictor) run(x running) error {
 			switch {
 			case a.Name == "g" && dims["E"] == p.g.E:
 				in["g"] = runtime.Graph(p.g)
-				continue
 			case a.Name == "c" && slices.ContainsFunc(fns, func(f *ir.Func) bool { return f.Arg("c") != nil && samplesBlocks(f, f.Arg("c")) }):
 				if err := affordable("the graph of candidate edges", budget.Mul(64, int64(p.dims["M"]))); err != nil {
 					return err
 				}
 				in["c"] = runtime.Graph(p.candidateGraph())
-				continue
 			case a.Name == "anchors":
 				a, err := newAnchorSampler(runtime.NewCPU(nil), rng.New(0, "anchors"), p.ds.Graph.N, p.dims["B"])
 				if err != nil {
 					return err
 				}
 				in["anchors"] = a.out
-				continue
 			case a.Name == "train_idx":
 				in["train_idx"] = runtime.I64(p.train, len(p.train))
-				continue
 			case a.Name == models.OuterIdx:
 				in[a.Name] = runtime.I64(p.outer, len(p.outer))
-				continue
+			default:
+				shape, err := a.Type.Shape(dims)
+				if err != nil {
+					return fmt.Errorf("train: @%s: the size of %%%s: %w", f.Name, a.Name, err)
+				}
+				size := runtime.Extent{Dims: shape}
+				if a.Type.Layout == ir.CSR {
+					size.Stored = stored
+				}
+				in[a.Name] = size.Buffer(a.Type)
 			}
-			shape, err := a.Type.Shape(dims)
-			if err != nil {
-				return fmt.Errorf("train: @%s: the size of %%%s: %w", f.Name, a.Name, err)
-			}
-			size := runtime.Extent{Dims: shape}
-			if a.Type.Layout == ir.CSR {
-				size.Stored = stored
-			}
-			in[a.Name] = size.Buffer(a.Type)
 		}
 	}
 	steps := 1

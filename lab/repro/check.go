@@ -1,6 +1,7 @@
 package repro
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,9 +56,7 @@ type checkedLine struct {
 // are done, so that one that was stopped goes on.
 func Check(ctx context.Context, o CheckOptions) (*Checked, error) {
 	e := &evaluation{Options: o.Options}
-	if e.Out == "" {
-		e.Out = "."
-	}
+	e.Out = cmp.Or(e.Out, ".")
 	list, err := e.check()
 	if err != nil {
 		return nil, err

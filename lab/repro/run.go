@@ -181,9 +181,7 @@ func (e *evaluation) check() (list []*Target, err error) {
 			return nil, wrong("no target that was named has the row %q%s", name, nearest.Hint(name, rows))
 		}
 	}
-	if e.Budget == "" {
-		e.Budget = Full
-	}
+	e.Budget = cmp.Or(e.Budget, Full)
 	if e.Budget != Full && e.Budget != Short {
 		return nil, wrong("the budget is %q; it can be %s or %s", e.Budget, Full, Short)
 	}
@@ -301,10 +299,7 @@ func (e *evaluation) absent(t *Target) (names []string) {
 // run does the runs of one target; nil where it has no data.
 func (e *evaluation) run(ctx context.Context, t *Target) (*Outcome, error) {
 	absent := slices.DeleteFunc(e.absent(t), func(name string) bool { return !e.wanted(name) })
-	seeds := e.Seeds
-	if seeds == 0 {
-		seeds = t.seeds(e.Budget)
-	}
+	seeds := cmp.Or(e.Seeds, t.seeds(e.Budget))
 	runs := t.plan(e.Budget, e.Out, seeds, func(name string) bool { return e.wanted(name) && !slices.Contains(absent, name) })
 	if len(e.Rows) > 0 {
 		runs = slices.DeleteFunc(runs, func(p planned) bool { return !slices.Contains(e.Rows, p.row) })
