@@ -45,25 +45,15 @@ type fit struct {
 // entrants are the candidates of a rung, in the order of the list. They follow from scores
 // of earlier rungs alone.
 func (upTo ladder) entrants(list []*Candidate, rung int) []*Candidate {
-	var in []*Candidate
 	if rung < 2 {
-		for _, c := range list {
-			if c.Simple == (rung == 0) {
-				in = append(in, c)
-			}
-		}
-		return in
+		return slices.DeleteFunc(slices.Clone(list), func(c *Candidate) bool { return c.Simple != (rung == 0) })
 	}
 	need := upTo[rung-1]
 	before := list
 	if rung > 2 {
 		before = upTo.entrants(list, rung-1)
 	}
-	for _, c := range before {
-		if len(c.Scores) >= need {
-			in = append(in, c)
-		}
-	}
+	in := slices.DeleteFunc(slices.Clone(before), func(c *Candidate) bool { return len(c.Scores) < need })
 	order := ranked(in, need)
 	keep := order[:min(len(order), max(2, (len(in)+2)/3))]
 	for _, simple := range []bool{true, false} { // the best of each kind stays to compare with

@@ -48,10 +48,8 @@ func (t *trainer) nonFinite(f *function, step int, name string) error {
 	}
 	if e.Advice == "" {
 		e.Advice = "lower train.lr"
-		for _, u := range f.updates {
-			if u.group.Name == "encoder" {
-				e.Advice = "lower train.encoder_lr, or raise model.ecl.tau"
-			}
+		if slices.ContainsFunc(f.updates, func(u update) bool { return u.group.Name == "encoder" }) {
+			e.Advice = "lower train.encoder_lr, or raise model.ecl.tau"
 		}
 	}
 	for _, x := range f.terms {

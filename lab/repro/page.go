@@ -134,7 +134,10 @@ func (t *Target) section(folder string, lines ResultRows) section {
 		s.PeakMiB = max(s.PeakMiB, float64(l.PeakBytes)/(1<<20))
 		s.Failed += count(l.Error != "")
 	}
-	s.Seeds, s.Took, s.Short, s.Left = seedRange(lines.seeds()), duration(seconds), lines[0].Budget == Short, t.left(lines)
+	if s.Seeds = "0"; lines.seeds() > 1 {
+		s.Seeds = fmt.Sprintf("0 to %d", lines.seeds()-1)
+	}
+	s.Took, s.Short, s.Left = duration(seconds), lines[0].Budget == Short, t.left(lines)
 	s.LeftRows, s.Fewer = t.leftRows(lines), lines.fewer()
 	r := t.render(t, lines)
 	s.Text, s.Caveat, s.Pictures = r.text, r.caveat, r.pictures
@@ -188,13 +191,6 @@ func heading(name string) string {
 		return "Table " + n
 	}
 	return "Figure " + strings.TrimPrefix(name, "fig")
-}
-
-func seedRange(n int) string {
-	if n == 1 {
-		return "0"
-	}
-	return fmt.Sprintf("0 to %d", n-1)
 }
 
 // duration writes seconds for people.

@@ -284,16 +284,11 @@ func removeUnfinished(dir string) error {
 }
 
 // absent lists the data sets of a target that are not on this machine.
-func (e *evaluation) absent(t *Target) (names []string) {
+func (e *evaluation) absent(t *Target) []string {
 	if e.Budget == Short { // generated graphs take their places
 		return nil
 	}
-	for _, name := range t.Data() {
-		if locate(name) == "" {
-			names = append(names, name)
-		}
-	}
-	return names
+	return slices.DeleteFunc(t.Data(), func(name string) bool { return locate(name) != "" })
 }
 
 // run does the runs of one target; nil where it has no data.

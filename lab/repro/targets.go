@@ -178,13 +178,8 @@ func (e entry) cell(panel, x, data string, set ...string) cell {
 func pick(rows ...string) []entry { return those(models, rows...) }
 
 // those returns rows of a list by name.
-func those(list []entry, rows ...string) (some []entry) {
-	for _, e := range list {
-		if slices.Contains(rows, e.row) {
-			some = append(some, e)
-		}
-	}
-	return some
+func those(list []entry, rows ...string) []entry {
+	return slices.DeleteFunc(slices.Clone(list), func(e entry) bool { return !slices.Contains(rows, e.row) })
 }
 
 // collections are the models that classify whole graphs.
