@@ -16,7 +16,6 @@ import (
 	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/cuda"
-	"github.com/gsrc-dev/gsrc/runtime/gorgonia"
 	"github.com/gsrc-dev/gsrc/train"
 )
 
@@ -88,15 +87,6 @@ func ParseExecutor(s string) (Executor, error) {
 		return TapeExecutor, nil
 	}
 	return "", fmt.Errorf("no executor %q: choose arena or tape", s)
-}
-
-// constructor is what [train.Options] takes; nil is the arena executor.
-func (e Executor) constructor() (func(*runtime.Program) (runtime.Executor, error), error) {
-	x, err := ParseExecutor(string(e))
-	if err != nil || x == ArenaExecutor {
-		return nil, err
-	}
-	return gorgonia.NewTapeExecutor, nil
 }
 
 // Setup is what training and compilation start from: data, configuration and

@@ -16,6 +16,7 @@ import (
 	"github.com/gsrc-dev/gsrc/internal/version"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime"
+	"github.com/gsrc-dev/gsrc/runtime/gorgonia"
 	"github.com/gsrc-dev/gsrc/train"
 	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
@@ -61,9 +62,12 @@ func (s *Setup) Train(ctx context.Context, o TrainOptions) (*Run, error) {
 }
 
 func (s *Setup) train(ctx context.Context, o train.Options, executor Executor, b Baselines, onSelected func(string)) (*Run, error) {
-	var err error
-	if o.NewExecutor, err = executor.constructor(); err != nil {
+	x, err := ParseExecutor(string(executor))
+	if err != nil {
 		return nil, &OptionError{err}
+	}
+	if x == TapeExecutor {
+		o.NewExecutor = gorgonia.NewTapeExecutor
 	}
 	o.Version = version.String()
 	d, err := OpenDevice(s.Config.Train.Device, s.Config.Train.TF32)

@@ -11,14 +11,6 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
-// checkSelfTraining refuses rounds of self-training of a program that learns no classes.
-func (t *trainer) checkSelfTraining() error {
-	if t.cfg.Train.SelfTraining > 0 && (unsupervised(t.module) || len(t.optim.Params) == 0) {
-		return errors.New("train: train.self_training adds labels to learn from, and this model learns from none; leave it 0")
-	}
-	return nil
-}
-
 // selfTrain begins the next round of self-training: from the kept state, with the nodes that
 // it is most confident of as further training nodes. evaluate brings the graph that the
 // classifier reads up to date.

@@ -177,8 +177,8 @@ func newTrainer(ctx context.Context, job Job, cfg *config.Config, opts Options) 
 	if err != nil {
 		return nil, err
 	}
-	if err := t.checkSelfTraining(); err != nil {
-		return nil, err
+	if cfg.Train.SelfTraining > 0 && (unsupervised(t.module) || len(t.optim.Params) == 0) {
+		return nil, errors.New("train: train.self_training adds labels to learn from, and this model learns from none; leave it 0")
 	}
 	t.pool = kernels.NewPool(cfg.Train.Threads)
 	if opts.Device == nil {
