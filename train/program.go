@@ -99,19 +99,13 @@ func (p *program) function(name string) (*function, error) {
 	}
 	f := &function{Function: r, reads: map[string]bool{}, learned: map[string]bool{}, padded: p.Func(name).Attrs.Bool(passes.Padded)}
 	for _, n := range r.Inputs() {
-		f.reads[n] = true
-	}
-	for _, x := range p.params.Params {
-		if f.reads[x.Name] {
-			delete(f.reads, x.Name)
-			f.learned[x.Name] = true
-			if err := r.Bind(x.Name, x.Value); err != nil {
-				return nil, err
-			}
+		b := p.inputs[n]
+		if x := p.params.Lookup(n); x != nil {
+			b, f.learned[n] = x.Value, true
+		} else {
+			f.reads[n] = true
 		}
-	}
-	for _, n := range r.Inputs() {
-		if b := p.inputs[n]; b != nil && f.reads[n] {
+		if b != nil {
 			if err := r.Bind(n, b); err != nil {
 				return nil, err
 			}
