@@ -75,14 +75,15 @@ func labelled(b *ir.Builder, logits, idx *ir.Value) *ir.Value {
 	return b.One("gather", nil, logits, idx)
 }
 
-// answers declares what the logits of the labelled nodes are held against: their
+// supervision declares the numbers of the labelled nodes and what their logits are held against: their
 // classes, or with class weights or known labels targets [T,C], which have the weight of node b,
 // all weights adding up to 1, in the column of its class and 0 in the others.
-func answers(b *ir.Builder, o Options) *ir.Value {
+func supervision(b *ir.Builder, o Options) (idx, answers *ir.Value) {
+	idx = b.Arg("train_idx", trainIdx)
 	if o.ClassWeights == "balanced" || o.KnownLabels > 0 {
-		return b.Arg("targets", ir.T(ir.F32, "T", ir.D(o.Classes)))
+		return idx, b.Arg("targets", ir.T(ir.F32, "T", ir.D(o.Classes)))
 	}
-	return b.Arg("labels", trainIdx)
+	return idx, b.Arg("labels", trainIdx)
 }
 
 // crossEntropy is that of the labelled nodes' logits and their answers.
@@ -140,8 +141,7 @@ func supervised(m *ir.Module, a *Architecture, o Options, n network) {
 	if g != nil && o.EdgeWeights {
 		w = b.Arg("w", ir.T(ir.F32, rawGraph.Dims[1]))
 	}
-	idx := b.Arg("train_idx", trainIdx)
-	answers := answers(b, o)
+	idx, answers := supervision(b, o)
 	supervisedLoss(b, a, o, n, g, func() *ir.Value { return w }, x, idx, answers)
 }
 

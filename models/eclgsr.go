@@ -269,7 +269,7 @@ func (e *ecl) supervision(b *ir.Builder) (idx, answer *ir.Value) {
 	if e.graphs != nil {
 		return nil, graphAnswers(b, e.Options)
 	}
-	return b.Arg("train_idx", trainIdx), answers(b, e.Options)
+	return supervision(b, e.Options)
 }
 
 // classifierLoss samples graphs from p and returns the cross-entropy and the

@@ -45,8 +45,7 @@ func idgl(o Options) *ir.Module {
 	b = m.NewFunc("fit")
 	x, c = b.Arg("x", features(o)), b.Arg("c", candidates)
 	p := b.Arg("p", ir.T(ir.F32, "M"))
-	idx := b.Arg("train_idx", trainIdx)
-	answers := answers(b, o)
+	idx, answers := supervision(b, o)
 	b.Func.Attrs["differentiate"] = "loss"
 	b.Return("loss", crossEntropy(b, labelled(b, e.learned(b, c, p, x, o.dropouts("classifier")), idx), answers))
 
@@ -176,8 +175,7 @@ func (e *idglModel) logits(b *ir.Builder, c *ir.Value, a adjacency, h *ir.Value,
 func (e *idglModel) joint(m *ir.Module) {
 	b, o := m.NewFunc("joint"), e.IDGL
 	x, c, old := b.Arg("x", features(e.Options)), b.Arg("c", candidates), b.Arg("old", ir.T(ir.F32, "M"))
-	idx := b.Arg("train_idx", trainIdx)
-	answers := answers(b, e.Options)
+	idx, answers := supervision(b, e.Options)
 	drop := func(turn int) *dropouts { return e.dropouts(fmt.Sprintf("turn%d", turn)) }
 	x = drop(0).apply(b, 0, e.prepare(b, e.network, x))
 	n := nodes(b)

@@ -57,8 +57,7 @@ func (o Options) fit(m *ir.Module, a *Architecture, n network, arg func(b *ir.Bu
 
 // learnOn declares the loss of a classifier on the candidates with weights.
 func (o Options) learnOn(b *ir.Builder, a *Architecture, n network, c, x *ir.Value, weights func() *ir.Value) {
-	idx := b.Arg("train_idx", trainIdx)
-	answers := answers(b, o)
+	idx, answers := supervision(b, o)
 	supervisedLoss(b, a, o, n, c, weights, x, idx, answers)
 }
 

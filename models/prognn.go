@@ -80,8 +80,7 @@ func (e *prognnModel) joint(m *ir.Module) {
 	if o.Nuclear > 0 {
 		basis = b.DynamicArg("basis", e.basis())
 	}
-	idx := b.Arg("train_idx", trainIdx)
-	answers := answers(b, e.Options)
+	idx, answers := supervision(b, e.Options)
 	x = e.prepare(b, e.network, x)
 
 	g := newSymmetric(b, c, p)

@@ -38,8 +38,7 @@ func stable(o Options) *ir.Module {
 	b = m.NewFunc("fit")
 	h, c := b.Arg("embedding", e.embeddingType()), b.Arg("c", candidates)
 	p := b.Arg("p", ir.T(ir.F32, "M"))
-	idx := b.Arg("train_idx", trainIdx)
-	answers := answers(b, o)
+	idx, answers := supervision(b, o)
 	b.Func.Attrs["differentiate"] = "loss"
 	b.Return("loss", crossEntropy(b, labelled(b, net.run(b, c, p, h, o.dropouts("classifier")), idx), answers))
 
