@@ -16,8 +16,7 @@ import (
 // in what they train on it: the same graph, features, sources and seed are fitted once. The zero
 // value is empty; several runs may use one at the same time.
 type FittedEvidence struct {
-	mu     sync.Mutex
-	params map[[sha256.Size]byte]map[string][]float32
+	params sync.Map // by key: the parameters, map[string][]float32
 }
 
 // fit is [evidence.fit], or gives the parameters what it gave them in an earlier run.
@@ -26,11 +25,8 @@ func (c *FittedEvidence) fit(e *evidence, x graph.NodeFeatures, places bool, lab
 		return e.fit(x, places, labels, training, seed)
 	}
 	key := e.key(x, places, labels, training, seed)
-	c.mu.Lock()
-	known := c.params[key]
-	c.mu.Unlock()
-	if known != nil {
-		for name, v := range known {
+	if known, ok := c.params.Load(key); ok {
+		for name, v := range known.(map[string][]float32) {
 			e.setFloats(name, v)
 		}
 		return nil
@@ -38,16 +34,11 @@ func (c *FittedEvidence) fit(e *evidence, x graph.NodeFeatures, places bool, lab
 	if err := e.fit(x, places, labels, training, seed); err != nil {
 		return err
 	}
-	known = map[string][]float32{}
+	known := map[string][]float32{}
 	for _, name := range e.fittedParams() {
 		known[name] = slices.Clone(e.prog.params.Lookup(name).Value.F32)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.params == nil {
-		c.params = map[[sha256.Size]byte]map[string][]float32{}
-	}
-	c.params[key] = known
+	c.params.Store(key, known)
 	return nil
 }
 
@@ -71,12 +62,9 @@ func (e *evidence) key(x graph.NodeFeatures, places bool, labels, training []int
 			fmt.Fprintln(h, f)
 		}
 	}
-	write(e.g.Edges)
-	write(e.g.Weights)
-	write(x.RowPtr)
-	write(x.Col)
-	write(x.Val)
-	write(x.Dense)
+	for _, v := range []any{e.g.Edges, e.g.Weights, x.RowPtr, x.Col, x.Val, x.Dense} {
+		write(v)
+	}
 	if e.prog.params.Lookup(models.EvidenceClasses) != nil {
 		for _, v := range training {
 			write([2]int32{v, labels[v]})
