@@ -58,9 +58,7 @@ func (p *pool) resplit(draws rng.Stream) data.Split {
 	if p.tampered {
 		s.Train = slices.Clone(p.train)
 	} else {
-		for _, v := range p.train {
-			counts[p.ds.Labels[v]]++
-		}
+		counts = data.Split{Train: p.train}.ClassCounts(p.ds.Labels, p.ds.Classes)
 		all = slices.Concat(p.train, p.val)
 		slices.Sort(all)
 	}

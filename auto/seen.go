@@ -49,10 +49,7 @@ func look(ds *data.Dataset, split data.Split, draws rng.Stream) Seen {
 	case ds.X.Counts():
 		s.Kind = "counts"
 	}
-	perClass := make([]int, ds.Classes)
-	for _, v := range split.Train {
-		perClass[ds.Labels[v]]++
-	}
+	perClass := split.ClassCounts(ds.Labels, ds.Classes)
 	slices.Sort(perClass)
 	s.LabelsPerClass = perClass[len(perClass)/2]
 

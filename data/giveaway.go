@@ -22,7 +22,8 @@ func (d *Dataset) giveaways(s Split) (lines []string) {
 	if d.Columns == nil || len(s.Train) == 0 {
 		return nil
 	}
-	most := slices.Index(s.counts(d), slices.Max(s.counts(d)))
+	counts := s.ClassCounts(d.Labels, d.Classes)
+	most := slices.Index(counts, slices.Max(counts))
 	others := 0
 	for _, v := range s.Val {
 		if int(d.Labels[v]) != most {
@@ -62,11 +63,11 @@ func (d *Dataset) giveaways(s Split) (lines []string) {
 	return lines
 }
 
-// counts are the training nodes of each class.
-func (s Split) counts(d *Dataset) []int {
-	n := make([]int, d.Classes)
+// ClassCounts counts the training nodes of each class.
+func (s Split) ClassCounts(labels []int32, classes int) []int {
+	n := make([]int, classes)
 	for _, v := range s.Train {
-		n[d.Labels[v]]++
+		n[labels[v]]++
 	}
 	return n
 }

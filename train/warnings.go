@@ -106,13 +106,7 @@ func (t *verdict) advice() string {
 }
 
 // trained counts the training nodes of each class.
-func (t *verdict) trained() []int {
-	count := make([]int, t.info.Classes)
-	for _, v := range t.split.Train {
-		count[t.info.Labels[v]]++
-	}
-	return count
-}
+func (t *verdict) trained() []int { return t.split.ClassCounts(t.info.Labels, t.info.Classes) }
 
 // majority returns the most frequent class of the training nodes, the first of equal ones,
 // and its share of the judged nodes in percent.
