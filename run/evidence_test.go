@@ -12,6 +12,7 @@ import (
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/rng"
+	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -57,7 +58,7 @@ func TestEvidenceLeavesTheEdgeOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		params[p.Name] = make([]float32, product(dims))
+		params[p.Name] = runtime.Zeros(dims...).F32
 	}
 	fitted := maps.Clone(params)
 	fitted[models.EvidenceProjection] = normal(len(params[models.EvidenceProjection]))
@@ -171,7 +172,7 @@ func TestSpectrum(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		params[p.Name] = make([]float32, product(dims))
+		params[p.Name] = runtime.Zeros(dims...).F32
 		if p.Name == models.EvidenceProjection || p.Name == models.EvidenceSpectrum {
 			for k := range params[p.Name] {
 				params[p.Name][k] = float32(r.Normal(uint64(10_000*i + k)))

@@ -99,7 +99,7 @@ func (c *compiledForward) function(name string) (*runtime.Function, error) {
 		if err != nil {
 			return nil, err
 		}
-		if n := product(dims); !ok || len(data) != n {
+		if want := (&runtime.Buffer{Dims: dims}).Size(); !ok || len(data) != want {
 			return nil, fmt.Errorf("parameter $%s is %s, there are %d numbers for it", p.Name, p.Type, len(data))
 		}
 		if err := f.Bind(p.Name, runtime.F32(data, dims...)); err != nil {
@@ -107,14 +107,6 @@ func (c *compiledForward) function(name string) (*runtime.Function, error) {
 		}
 	}
 	return f, nil
-}
-
-func product(dims []int) int {
-	n := 1
-	for _, d := range dims {
-		n *= d
-	}
-	return n
 }
 
 // bind gives a function its arguments from a model's inputs: graphs first, whose entries values of

@@ -8,6 +8,7 @@ import (
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/rng"
+	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -19,7 +20,7 @@ func randomParams(t *testing.T, m *ir.Module) map[string][]float32 {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v := make([]float32, product(dims))
+		v := runtime.Zeros(dims...).F32
 		for i := range v {
 			v[i] = float32(0.5 * rng.New(1, p.Name).Normal(uint64(i)))
 		}
