@@ -22,21 +22,13 @@ import (
 // drawn at random (package train), which gives how much likelier they are of an edge than
 // of a random pair.
 
-// EvidenceRounds is how often a graph is weighed by the robust evidence for its edges, see
-// [evidence.edges].
-const EvidenceRounds = 4
-
-// EvidencePower sharpens the weights of a round.
-const EvidencePower = 5
-
-// EvidenceRange bounds standardised sources, which products would take far otherwise.
-const EvidenceRange = 3.0
-
-// MinEvidence keeps weights of edges above zero.
-const MinEvidence = 1e-3
-
-// EvidenceGroup is the group of the parameters of the evidence.
-const EvidenceGroup = "evidence"
+const (
+	EvidenceRounds = 4          // how often a graph is weighed by the robust evidence for its edges, see [evidence.edges]
+	EvidencePower  = 5          // sharpens the weights of a round
+	EvidenceRange  = 3.0        // bounds standardised sources, which products would take far otherwise
+	MinEvidence    = 1e-3       // keeps weights of edges above zero
+	EvidenceGroup  = "evidence" // of the parameters of the evidence
+)
 
 // Names of the parameters of the evidence; no gradient reaches them. Those
 // of a regression begin with its name.

@@ -98,11 +98,10 @@ func (r *Run) use(ctx context.Context, path string, o *infer.PredictOptions, do 
 
 // own is what is left of the limit, less what reserved will take.
 func (a *application) own(reserved int64) int64 {
-	const unforeseen = 32 << 20 // of the language's runtime, and garbage
 	var m goruntime.MemStats
 	goruntime.GC()
 	goruntime.ReadMemStats(&m)
-	return a.limit - int64(m.HeapAlloc) - unforeseen - reserved
+	return a.limit - int64(m.HeapAlloc) - train.Unforeseen - reserved
 }
 
 // run computes a function on a graph, with what it reads beside that and the features.
@@ -176,15 +175,12 @@ func (a *application) chunk(what string, reserved, least int64) (c runtime.Chunk
 	if room < least {
 		return c, &budget.ExceededError{What: what + " of " + a.Model + " over chunks of nodes", Need: a.limit - room + least, Free: a.limit, Total: a.limit}
 	}
-	if c.Room = int(min(room, mostChunk)); a.room > 0 {
+	if c.Room = int(min(room, train.MostChunk)); a.room > 0 {
 		c.Room = a.room
 	}
 	c.Dir, err = scratch.Dir()
 	return c, err
 }
-
-// mostChunk is what a chunk takes where there is more memory: larger ones are no faster.
-const mostChunk = 128 << 20
 
 // bind gives a function its parameters.
 func (a *application) bind(params []*ir.Value, bind func(string, *runtime.Buffer)) error {

@@ -138,7 +138,7 @@ func (p *predictor) chunks(limit int) error {
 	p.f.Functions = slices.DeleteFunc(p.f.Functions, func(f FunctionMemory) bool { return slices.Contains(names, f.Name) })
 	p.peak() // of what is left
 	least := max(room.least, min(leastChunk, 4096*p.g.N))
-	p.f.Chunk = max(least, min(limit-p.f.Peak-unforeseen, mostChunk))
+	p.f.Chunk = max(least, min(limit-p.f.Peak-Unforeseen, MostChunk))
 	chunked := FunctionMemory{Name: "classify", Phase: "train", later: []string{"joint", "end"}, Arena: p.f.Chunk, Live: least, Unshared: p.f.Chunk}
 	if judging {
 		chunked.later = append(chunked.later, "evidence", "search")
@@ -148,11 +148,9 @@ func (p *predictor) chunks(limit int) error {
 	return nil
 }
 
-// mostChunk is what chunks of nodes take where there is more memory: larger ones are no faster.
-const mostChunk = 128 << 20
+const (
+	MostChunk  = 128 << 20 // what chunks of nodes take where there is more memory: larger ones are no faster
+	Unforeseen = 32 << 20  // what chunks leave to the runtime of the language and its garbage
 
-// leastChunk is what chunks of many nodes take at least: smaller ones read what others gave too often.
-const leastChunk = 16 << 20
-
-// unforeseen is what chunks leave to the runtime of the language and its garbage.
-const unforeseen = 32 << 20
+	leastChunk = 16 << 20 // what chunks of many nodes take at least: smaller ones read what others gave too often
+)

@@ -30,24 +30,14 @@ const (
 	neverTrained  = "judged by embeddings, never trained"
 )
 
-// planted is the share of the edges that is hidden, and of as many planted.
-const planted = 0.1
-
-// dropBelow is the probability below which old edges count as dropped: they are likelier
-// none.
-const dropBelow = 0.5
-
-// edgeBins is the number of bins of the calibration error.
-const edgeBins = 10
-
-// refinementFolder, in the folder of data sets, has those that are in no catalog.
-const refinementFolder = "refinement"
-
-// plainFolder, in the folder of results, has what the plain predictors gave.
-const plainFolder = "plain"
-
-// evidencePrefix begins the columns of a refined graph that have what one source says.
-const evidencePrefix = "evidence_"
+const (
+	planted          = 0.1          // share of the edges that is hidden, and of as many planted
+	dropBelow        = 0.5          // probability below which old edges count as dropped: they are likelier none
+	edgeBins         = 10           // of the calibration error
+	refinementFolder = "refinement" // in the folder of data sets, for those that are in no catalog
+	plainFolder      = "plain"      // in the folder of results, for what the plain predictors gave
+	evidencePrefix   = "evidence_"  // of the columns of a refined graph that have what one source says
+)
 
 // edgeCells are the runs of Table E.
 func edgeCells() (cells []cell) {
