@@ -150,7 +150,7 @@ func joinRows(sent []*table, name string) (nodes []int64, rows []float32, width 
 	}
 	var all []place
 	for _, t := range sent {
-		x := t.find(name)
+		x := t.Lookup(name)
 		width = x.Shape[1]
 		for i, v := range array[int64](t, name+".node") {
 			all = append(all, place{v, x.Data.([]float32)[i*width : (i+1)*width]})
@@ -223,7 +223,7 @@ type index struct {
 func (w *work) index(side func(*[]byte) bool) (*index, error) {
 	x := &index{}
 	err := w.each(side, func(t *table) error {
-		x.Centroids, x.Width = array[float32](t, "centroids"), t.find("centroids").Shape[1]
+		x.Centroids, x.Width = array[float32](t, "centroids"), t.Lookup("centroids").Shape[1]
 		x.First, x.Copies = array[int32](t, "first"), int(array[int32](t, "copies")[0])
 		x.queries, x.rows = array[int64](t, "query"), array[float32](t, "query.rows")
 		return nil

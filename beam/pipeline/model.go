@@ -161,7 +161,7 @@ func (m *model) function(stage, name string) (*runtime.Function, error) {
 		return nil, err
 	}
 	for _, p := range module.Params {
-		x := m.params.find(p.Name)
+		x := m.params.Lookup(p.Name)
 		if x == nil {
 			return nil, fmt.Errorf("the model has no parameter %s", p.Name)
 		}

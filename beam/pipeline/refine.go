@@ -129,7 +129,7 @@ func (f *nearFn) ProcessElement(ctx context.Context, _ int64, first, second func
 	var nodes []int64
 	var rows []float32
 	add := func(t *table) error {
-		x := t.find("rows")
+		x := t.Lookup("rows")
 		for i := range x.Shape[0] {
 			nodes = append(nodes, array[int64](t, "first")[0]+int64(i))
 		}

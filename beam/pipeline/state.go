@@ -153,7 +153,7 @@ func (s *state) putLists(t *table, rows []int32, near int) {
 
 // value returns a value that the partition must have.
 func (s *state) value(name string) (*safetensors.Tensor, error) {
-	x := s.find(valuePrefix + name)
+	x := s.Lookup(valuePrefix + name)
 	if x == nil {
 		return nil, fmt.Errorf("a partition has no value %%%s", name)
 	}
@@ -262,7 +262,7 @@ func (s *state) compute(m *model, stage string, at int, hold []string, sent []*t
 	if at == len(st.Parts)-1 { // results get their names
 		keep = nil
 		for result, name := range st.Results {
-			x := *s.find(valuePrefix + name)
+			x := *s.Lookup(valuePrefix + name)
 			s.put(valuePrefix+result, x.Data, x.Shape...)
 			keep = append(keep, result)
 		}

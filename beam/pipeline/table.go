@@ -49,15 +49,6 @@ func (t *table) dropWith(prefixes ...string) {
 	}
 }
 
-func (t *table) find(name string) *safetensors.Tensor {
-	for i := range t.Tensors {
-		if t.Tensors[i].Name == name {
-			return &t.Tensors[i]
-		}
-	}
-	return nil
-}
-
 // with lists the arrays whose names begin with a prefix, by name.
 func (t *table) with(prefix string) (list []safetensors.Tensor) {
 	for _, x := range t.Tensors {
@@ -71,7 +62,7 @@ func (t *table) with(prefix string) (list []safetensors.Tensor) {
 
 // array returns an array of a table, nil where it has none of that name and type.
 func array[T float32 | int64 | int32 | uint8](t *table, name string) []T {
-	if x := t.find(name); x != nil {
+	if x := t.Lookup(name); x != nil {
 		data, _ := x.Data.([]T)
 		return data
 	}
