@@ -75,40 +75,30 @@ func registerTelling[F step]() {
 	register.DoFn4x1[context.Context, int64, []byte, func(int64, []byte), error](&tellingFn[F]{})
 }
 
-func (f *aloneFn[F]) ProcessElement(ctx context.Context, p int64, b []byte, states, tables func(int64, []byte)) error {
+// run does the step with a state, which it emits afterwards unless after is nil.
+func (f *aloneFn[F]) run(ctx context.Context, read func(*work) (*state, error), sent func(*[]byte) bool, after, tables func(int64, []byte)) error {
 	work := begin(ctx, f.Stage)
 	defer work.end()
-	s, err := parseState(b)
-	if err == nil {
-		err = f.Step.do(&call{work, nil, tables}, s)
-	}
-	if err != nil {
-		return err
-	}
-	return work.send(states, p, s.table)
-}
-
-func (f *joinedFn[F]) ProcessElement(ctx context.Context, p int64, states, sent func(*[]byte) bool, after, tables func(int64, []byte)) error {
-	work := begin(ctx, f.Stage)
-	defer work.end()
-	s, err := onlyState(work.reads(states))
+	s, err := read(work)
 	if err == nil {
 		err = f.Step.do(&call{work, sent, tables}, s)
 	}
-	if err != nil {
+	if err != nil || after == nil {
 		return err
 	}
-	return work.send(after, p, s.table)
+	return work.send(after, s.partition, s.table)
+}
+
+func (f *aloneFn[F]) ProcessElement(ctx context.Context, _ int64, b []byte, after, tables func(int64, []byte)) error {
+	return f.run(ctx, func(*work) (*state, error) { return parseState(b) }, nil, after, tables)
+}
+
+func (f *joinedFn[F]) ProcessElement(ctx context.Context, _ int64, states, sent func(*[]byte) bool, after, tables func(int64, []byte)) error {
+	return (*aloneFn[F])(f).run(ctx, func(w *work) (*state, error) { return onlyState(w.reads(states)) }, sent, after, tables)
 }
 
 func (f *tellingFn[F]) ProcessElement(ctx context.Context, _ int64, b []byte, tables func(int64, []byte)) error {
-	work := begin(ctx, f.Stage)
-	defer work.end()
-	s, err := parseState(b)
-	if err == nil {
-		err = f.Step.do(&call{work, nil, tables}, s)
-	}
-	return err
+	return (*aloneFn[F])(f).run(ctx, func(*work) (*state, error) { return parseState(b) }, nil, nil, tables)
 }
 
 // onlyState returns the state of an iterator, which must have one.
