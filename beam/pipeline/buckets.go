@@ -206,11 +206,7 @@ func (f *indexFn) ProcessElement(ctx context.Context, _ int64, samples func(*[]b
 	}
 	t.put("query", queries, len(queries))
 	t.put("query.rows", some, len(queries), w)
-	b, err := t.bytes()
-	if err == nil {
-		emit(b)
-	}
-	return err
+	return work.send(toAll(emit), 0, t)
 }
 
 // index is what indexFn has made.

@@ -79,11 +79,7 @@ func (f *hubsFn) ProcessElement(ctx context.Context, _ int64, counts func(*[]byt
 	}
 	t := newTable()
 	t.put("hub", hubs, len(hubs))
-	b, err := t.bytes()
-	if err == nil {
-		emit(b)
-	}
-	return err
+	return work.send(toAll(emit), 0, t)
 }
 
 // pieces are entries of hubs, each from node to hub.

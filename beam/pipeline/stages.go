@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,14 +23,9 @@ type Stage struct {
 	CPU      time.Duration
 }
 
-// Metrics of Beam, which engines show, of all workers: a distribution of the bytes that a call was sent, and
-// counters.
-const (
-	metricsNamespace = "gsrc"
-	bytesMetric      = ".bytes"
-	messagesMetric   = ".messages"
-	cpuMetric        = ".microseconds"
-)
+// metricsNamespace has the metrics of Beam, which engines show, of all workers: a distribution of the bytes
+// that a call was sent, and counters.
+const metricsNamespace = "gsrc"
 
 // work is a call of a stage, which is measured.
 type work struct {
@@ -41,12 +37,12 @@ type work struct {
 
 // running are the calls of this process that compute just now. What the process takes of processors is
 // theirs in equal parts.
-var running struct {
+var running = struct {
 	sync.Mutex
 	calls []*work
 	at    time.Duration // up to which it was divided
-	ended map[string]*Stage
-}
+	ended map[string]Stage
+}{ended: map[string]Stage{}}
 
 // divide must be called with the lock, whenever calls begin, pause, go on or end.
 func divide() {
@@ -79,20 +75,13 @@ func begin(ctx context.Context, stage string) *work {
 
 func (w *work) end() {
 	w.pause()
-	beam.NewDistribution(metricsNamespace, w.stage+bytesMetric).Update(w.ctx, w.bytes)
-	beam.NewCounter(metricsNamespace, w.stage+messagesMetric).Inc(w.ctx, w.messages)
-	beam.NewCounter(metricsNamespace, w.stage+cpuMetric).Inc(w.ctx, w.cpu.Microseconds())
+	beam.NewDistribution(metricsNamespace, w.stage+".bytes").Update(w.ctx, w.bytes)
+	beam.NewCounter(metricsNamespace, w.stage+".messages").Inc(w.ctx, w.messages)
+	beam.NewCounter(metricsNamespace, w.stage+".microseconds").Inc(w.ctx, w.cpu.Microseconds())
 	running.Lock()
 	defer running.Unlock()
 	s := running.ended[w.stage]
-	if s == nil {
-		s = &Stage{Name: w.stage}
-		if running.ended == nil {
-			running.ended = map[string]*Stage{}
-		}
-		running.ended[w.stage] = s
-	}
-	s.Calls, s.Messages, s.Bytes, s.Largest, s.CPU = s.Calls+1, s.Messages+w.messages, s.Bytes+w.bytes, max(s.Largest, w.bytes), s.CPU+w.cpu
+	running.ended[w.stage] = Stage{w.stage, s.Calls + 1, s.Messages + w.messages, s.Bytes + w.bytes, max(s.Largest, w.bytes), s.CPU + w.cpu}
 }
 
 // reads counts what was grouped.
@@ -140,13 +129,13 @@ func (w *work) send(emit func(int64, []byte), to int64, t *table) error {
 	return err
 }
 
+// toAll emits what all partitions are given beside what they are sent.
+func toAll(emit func([]byte)) func(int64, []byte) { return func(_ int64, b []byte) { emit(b) } }
+
 // stages returns what was measured in this process, by name, and forgets it.
-func stages() (list []Stage) {
+func stages() []Stage {
 	running.Lock()
 	defer running.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(running.ended)) {
-		list = append(list, *running.ended[name])
-	}
-	running.ended = nil
-	return list
+	defer clear(running.ended)
+	return slices.SortedFunc(maps.Values(running.ended), func(a, b Stage) int { return strings.Compare(a.Name, b.Name) })
 }
