@@ -803,8 +803,8 @@ func TestOrderOfMessages(t *testing.T) {
 	a.put(valuePrefix+"h", []float32{10, 11, 12}, 3, 1)
 	b.put("node", []int64{9}, 1)
 	b.put(valuePrefix+"h", []float32{19}, 1, 1)
-	outside, local := s.sources()
-	if !slices.Equal(local, []int32{5, 6, 3, 4}) {
+	outside := s.outside(s.col)
+	if local := s.local(s.col, outside); !slices.Equal(local, []int32{5, 6, 3, 4}) {
 		t.Errorf("sources are numbered %v", local)
 	}
 	for _, sent := range [][]*table{{a, b}, {b, a}} {

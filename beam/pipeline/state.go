@@ -160,13 +160,6 @@ func (s *state) value(name string) (*safetensors.Tensor, error) {
 	return x, nil
 }
 
-// sources lists the nodes outside the partition that entries come from, ascending, and numbers
-// the sources of entries: the partition's own nodes, then these.
-func (s *state) sources() (outside []int64, col []int32) {
-	outside = s.outside(s.col)
-	return outside, s.local(s.col, outside)
-}
-
 // outside lists those of some nodes that are in other partitions, each once, ascending.
 func (s *state) outside(lists ...[]int64) (nodes []int64) {
 	for _, list := range lists {
@@ -227,11 +220,11 @@ func (s *state) gather(name string, outside, needed []int64, sent []*table) ([]f
 func (s *state) compute(m *model, stage string, at int, hold []string, sent []*table) error {
 	st := m.stages[stage]
 	part := st.Parts[at]
-	outside, col := s.sources()
+	outside := s.outside(s.col)
 	args := map[string]*runtime.Buffer{}
 	for _, a := range st.module.Func(part.Func).Args {
 		if a.Type.IsGraph() {
-			b, err := block(s.n()+len(outside), s.ptr, col)
+			b, err := block(s.n()+len(outside), s.ptr, s.local(s.col, outside))
 			if err != nil {
 				return err
 			}
