@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"reflect"
 	"slices"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
@@ -18,7 +19,7 @@ func init() {
 	register.DoFn5x1[context.Context, int64, func(*[]byte) bool, func(*[]byte) bool, func(int64, []byte), error](&partitionFn{})
 	register.Emitter2[int64, []byte]()
 	register.Iter1[[]byte]()
-	beam.RegisterType(reflectChunk)
+	beam.RegisterType(reflect.TypeFor[Chunk]())
 }
 
 // Rows of a chunk.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -249,12 +248,8 @@ func finish(ctx context.Context, out string) (*Summary, error) {
 	if err := json.Unmarshal(text, &sum); err != nil {
 		return nil, err
 	}
-	names := []string{}
-	for _, s := range sum.Shards {
-		names = append(names, s.File)
-	}
-	for _, name := range append(names, SummaryFile) {
-		if err := filesystem.Rename(ctx, fs, join(out, name+unfinished), join(out, name)); err != nil {
+	for _, f := range append(slices.Clone(sum.Shards), Shard{File: SummaryFile}) {
+		if err := filesystem.Rename(ctx, fs, join(out, f.File+unfinished), join(out, f.File)); err != nil {
 			return nil, err
 		}
 	}
@@ -297,5 +292,3 @@ func prepare(ctx context.Context, out string) error {
 }
 
 var shardName = regexp.MustCompile(`^(predictions|embedding|refined)-\d{5,}-of-\d{5,}\.parquet$`)
-
-func near(p float32, threshold float64) bool { return math.Abs(float64(p)-threshold) <= 1e-5 }

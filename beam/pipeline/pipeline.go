@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"os"
-	"reflect"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -30,8 +29,6 @@ import (
 	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/run"
 )
-
-var reflectChunk = reflect.TypeOf((*Chunk)(nil)).Elem()
 
 // Options say what is done with which graph.
 type Options struct {

@@ -473,7 +473,7 @@ func (o *output) refined(s *state) (write func(string) error, counts *Counts, ro
 		if !(p >= 0 && p <= 1) {
 			return nil, nil, 0, &infer.FiniteError{What: fmt.Sprintf("the edge %q–%q, by the scorer,", g.NodeIDs[e[0]], g.NodeIDs[e[1]])}
 		}
-		if near(p, r.Threshold) {
+		if math.Abs(float64(p)-r.Threshold) <= 1e-5 { // see Counts
 			counts.Near++
 		}
 		status := r.Status(i)
