@@ -212,8 +212,11 @@ func (w *Writer) flush() error {
 	return nil
 }
 
-// Put appends elements, which must be of the array's type.
+// Put appends elements, which must be of the array's type, or does nothing where w is nil.
 func Put[T element](w *Writer, x ...T) error {
+	if w == nil {
+		return nil
+	}
 	if len(x) > 0 && sizes[w.a.Type] != int64(unsafe.Sizeof(x[0])) {
 		return fmt.Errorf("store: elements of another size than those of %s", w.a.Name)
 	}
@@ -252,6 +255,18 @@ func finish(f *os.File, flush func() error) error {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
+}
+
+// arrays begins some arrays, of which those without a type are nil.
+func (b *Builder) arrays(list ...Array) (out []*Writer, err error) {
+	for _, a := range list {
+		var w *Writer
+		if a.Type != "" && err == nil {
+			w, err = b.Array(a.Name, a.Type, a.Shape...)
+		}
+		out = append(out, w)
+	}
+	return out, err
 }
 
 // closeAll ends arrays, those that are nil aside.

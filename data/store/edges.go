@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -87,17 +88,9 @@ func (b *Builder) Edges(o Edges, list func(o *Edges, add Add) error) error {
 }
 
 // mergePairs writes edges, weights, loops and planted, and sorts the edges by their targets.
-func (b *Builder) mergePairs(o Edges, pairs, turned *sorter) (err error) {
-	var out [4]*Writer
-	open := func(i int, name, kind string, when bool, shape ...int64) {
-		if when && err == nil {
-			out[i], err = b.Array(name, kind, shape...)
-		}
-	}
-	open(0, "edges", Int32, true, 2)
-	open(1, "weights", Float32, o.Weighted)
-	open(2, "loops", Uint64, o.Weighted)
-	open(3, "planted", Uint8, o.Planted)
+func (b *Builder) mergePairs(o Edges, pairs, turned *sorter) error {
+	out, err := b.arrays(Array{Name: "edges", Type: Int32, Shape: []int64{2}}, Array{Name: "weights", Type: when(o.Weighted, Float32)},
+		Array{Name: "loops", Type: when(o.Weighted, Uint64)}, Array{Name: "planted", Type: when(o.Planted, Uint8)})
 	if err != nil {
 		return err
 	}
@@ -127,10 +120,7 @@ func (b *Builder) mergePairs(o Edges, pairs, turned *sorter) (err error) {
 			if !o.Symmetric {
 				m.Duplicates += int64(n - 1)
 			}
-			if o.Weighted {
-				return Put(out[2], uint64(u)<<32|uint64(math.Float32bits(w)))
-			}
-			return nil
+			return Put(out[2], uint64(u)<<32|uint64(math.Float32bits(w)))
 		}
 		for _, list := range same {
 			m.Duplicates += int64(max(len(list)-1, 0))
@@ -148,24 +138,11 @@ func (b *Builder) mergePairs(o Edges, pairs, turned *sorter) (err error) {
 			m.Conflicts++
 		}
 		edges++
-		if err := Put(out[0], u, v); err != nil {
-			return err
+		mark := uint8(1)
+		if o.Planted && (slices.Contains(same[0], 0) || slices.Contains(same[1], 0)) {
+			mark = 0
 		}
-		if o.Weighted {
-			if err := Put(out[1], w); err != nil {
-				return err
-			}
-		}
-		if o.Planted {
-			mark := uint8(1)
-			if slices.Contains(same[0], 0) || slices.Contains(same[1], 0) {
-				mark = 0
-			}
-			if err := Put(out[3], mark); err != nil {
-				return err
-			}
-		}
-		return turned.add(uint64(v)<<32|uint64(u)<<1, math.Float32bits(w))
+		return cmp.Or(Put(out[0], u, v), Put(out[1], w), Put(out[3], mark), turned.add(uint64(v)<<32|uint64(u)<<1, math.Float32bits(w)))
 	}
 	err = pairs.merge(b.opts.Memory/4, func(key uint64, val uint32) error {
 		if seen++; seen&0xfffff == 0 {
@@ -193,7 +170,15 @@ func (b *Builder) mergePairs(o Edges, pairs, turned *sorter) (err error) {
 		return err
 	}
 	b.state.Edges, b.state.Runs["turned"] = edges, turned.runs
-	return closeAll(out[:])
+	return closeAll(out)
+}
+
+// when is a type of an array that is there only where something holds.
+func when(holds bool, kind string) string {
+	if holds {
+		return kind
+	}
+	return ""
 }
 
 // merged is the weight of equal edges together.
@@ -215,14 +200,10 @@ func merged(how string, first float32, all []float32) float32 {
 
 // entries writes the rows of the graph: of a node first the sources below it, from the
 // edges turned round, and in an undirected graph those above it, from the edges.
-func (b *Builder) entries(o Edges, turned *sorter) (err error) {
-	var out [3]*Writer
-	for i, a := range []Array{{Name: "indptr", Type: Int64}, {Name: "sources", Type: Int32}, {Name: "entry_weights", Type: Float32}} {
-		if i < 2 || o.Weighted {
-			if out[i], err = b.Array(a.Name, a.Type); err != nil {
-				return err
-			}
-		}
+func (b *Builder) entries(o Edges, turned *sorter) error {
+	out, err := b.arrays(Array{Name: "indptr", Type: Int64}, Array{Name: "sources", Type: Int32}, Array{Name: "entry_weights", Type: when(o.Weighted, Float32)})
+	if err != nil {
+		return err
 	}
 	f, r, err := b.open("edges")
 	if err != nil {
@@ -257,11 +238,7 @@ func (b *Builder) entries(o Edges, turned *sorter) (err error) {
 	entry := int64(0)
 	put := func(source int32, weight uint32) error {
 		entry++
-		err := Put(out[1], source)
-		if o.Weighted {
-			err = errors.Join(err, Put(out[2], math.Float32frombits(weight)))
-		}
-		return err
+		return cmp.Or(Put(out[1], source), Put(out[2], math.Float32frombits(weight)))
 	}
 	row := int32(0) // that is open
 	if err := Put(out[0], int64(0)); err != nil {
@@ -271,10 +248,7 @@ func (b *Builder) entries(o Edges, turned *sorter) (err error) {
 	end := func(before int64) error {
 		for ; int64(row) < before; row++ {
 			for above[0] == row {
-				if err := put(above[1], uint32(w[0])); err != nil {
-					return err
-				}
-				if err := read(); err != nil {
+				if err := cmp.Or(put(above[1], uint32(w[0])), read()); err != nil {
 					return err
 				}
 			}
@@ -302,5 +276,5 @@ func (b *Builder) entries(o Edges, turned *sorter) (err error) {
 	if err != nil {
 		return err
 	}
-	return closeAll(out[:])
+	return closeAll(out)
 }

@@ -138,11 +138,9 @@ func (b *Builder) generateLabels(o *Planted, order permutation, classes groups, 
 		return err
 	}
 	split := newPermutation(s.Sub("split"), o.Nodes)
-	var parts [3]*Writer
-	for i, name := range []string{"train_0", "val_0", "test_0"} {
-		if parts[i], err = b.Array(name, Int32); err != nil {
-			return err
-		}
+	parts, err := b.arrays(Array{Name: "train_0", Type: Int32}, Array{Name: "val_0", Type: Int32}, Array{Name: "test_0", Type: Int32})
+	if err != nil {
+		return err
 	}
 	for v := range o.Nodes {
 		part := 2
@@ -156,7 +154,7 @@ func (b *Builder) generateLabels(o *Planted, order permutation, classes groups, 
 			return err
 		}
 	}
-	return closeAll(parts[:])
+	return closeAll(parts)
 }
 
 // generateFeatures writes noise around the mean of the class and that of the community,
