@@ -132,12 +132,8 @@ func (f sampleFn) do(c *call, s *state) error {
 	count := (int64(f.Buckets.sampled())*s.Nodes + int64(f.Buckets.Size) - 1) / int64(f.Buckets.Size)
 	for name, count := range map[string]int64{rowsOfSample: max(count, min(mostSampled, sampleOfBucket*count)), queriesOfSample: recallQueries} {
 		nodes := s.drawn(name, count, s.partition)
-		some := make([]float32, 0, len(nodes)*w)
-		for _, v := range nodes {
-			some = append(some, rows[int(v-s.lo)*w:int(v-s.lo+1)*w]...)
-		}
 		t.put(name+".node", nodes, len(nodes))
-		t.put(name, some, len(nodes), w)
+		t.put(name, s.rowsOf(rows, nodes), len(nodes), w)
 	}
 	return c.tell(0, t)
 }

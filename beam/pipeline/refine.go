@@ -215,11 +215,7 @@ func (f nearestFn) do(c *call, s *state) error {
 	t := newTable()
 	nodes := s.drawn(queriesOfSample, recallQueries, s.partition)
 	t.put("query", nodes, len(nodes))
-	some := []float32{}
-	for _, v := range nodes {
-		some = append(some, similarity[(v-s.lo)*int64(f.K):(v-s.lo+1)*int64(f.K)]...)
-	}
-	t.put("similarity", some, len(nodes), f.K)
+	t.put("similarity", s.rowsOf(similarity, nodes), len(nodes), f.K)
 	return c.tell(0, t)
 }
 

@@ -126,14 +126,19 @@ func (s *state) some(rows []int32, values []string) (*table, error) {
 		if err != nil {
 			return nil, err
 		}
-		data, w := x.Data.([]float32), width(x.Shape)
-		some := make([]float32, 0, len(rows)*w)
-		for _, r := range rows {
-			some = append(some, data[int(r)*w:(int(r)+1)*w]...)
-		}
-		t.put(valuePrefix+name, some, append([]int{len(rows)}, x.Shape[1:]...)...)
+		t.put(valuePrefix+name, s.rowsOf(x.Data.([]float32), nodes), append([]int{len(rows)}, x.Shape[1:]...)...)
 	}
 	return t, nil
+}
+
+// rowsOf returns those rows of x, which has one for each node of the partition, that some of the nodes have.
+func (s *state) rowsOf(x []float32, nodes []int64) []float32 {
+	w := len(x) / s.n()
+	some := make([]float32, 0, len(nodes)*w)
+	for _, v := range nodes {
+		some = append(some, x[int(v-s.lo)*w:][:w]...)
+	}
+	return some
 }
 
 // putLists enters the lists of some rows' entries and what these weigh. Of hubs those only that near, if any,
