@@ -1,6 +1,7 @@
 package data
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -27,7 +28,8 @@ const (
 // profile is what a first pass over a column finds.
 type profile struct {
 	rows, missing, numbers, booleans, times, spaced int
-	commas, foreign                                 int // numbers and dates of forms that are not read
+	commas, foreign                                 int    // numbers and dates of forms that are not read
+	zone                                            string // what is wrong with that of a time
 
 	first           string // value
 	constant        bool   // all are first
@@ -65,20 +67,35 @@ func yesNo(s string) (v float64, ok bool) {
 	return 0, false
 }
 
-// timeLayouts are the forms of times that are read; without a zone they are UTC.
-var timeLayouts = []string{time.DateOnly, time.DateTime, time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05Z07", "2006-01-02 15:04:05 Z07:00", "2006-01-02 15:04:05 MST", "2006/01/02", "2006/01/02 15:04:05"}
+// timeLayouts are the forms of times that are read, after spellings became one; without a zone
+// they are UTC.
+var (
+	timeLayouts   = []string{time.DateOnly, "2006-01-02T15:04:05", time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05Z07", "2006-01-02T15:04", "2006-01-02T15:04Z07:00"}
+	timeSpellings = strings.NewReplacer("/", "-", " UTC", "Z", " GMT", "Z", "UTC", "Z", "GMT", "Z", " Z", "Z", " +", "+", " -", "-", " ", "T")
+	namedZone     = regexp.MustCompile(`^\d{4}[-/].*\d ?([A-Za-z]{3,5})$`)
+)
 
 // seconds reads a time as seconds since 1970.
 func seconds(s string) (float64, bool) {
 	if len(s) < 10 || len(s) > 40 || s[0] < '0' || s[0] > '9' || s[4] != '-' && s[4] != '/' {
 		return 0, false
 	}
+	s = timeSpellings.Replace(s)
 	for _, layout := range timeLayouts {
 		if t, err := time.Parse(layout, s); err == nil {
 			return float64(t.Unix()) + float64(float64(t.Nanosecond())/1e9), true
 		}
 	}
 	return 0, false
+}
+
+// zoneFault says that a time has a zone by a name, which stands for another offset from place to
+// place; it is empty where it has none.
+func zoneFault(s string) string {
+	if m := namedZone.FindStringSubmatch(s); m != nil && m[1] != "UTC" && m[1] != "GMT" {
+		return fmt.Sprintf("the zone %s is not read: write its offset, as in 2006-01-31T15:04:05+01:00, or UTC", m[1])
+	}
+	return ""
 }
 
 // Numbers with commas and dates that do not begin with the year: which of their parts is what
@@ -144,6 +161,9 @@ func (p *profile) add(s string, mem *budget.Reservation) error {
 			p.commas++
 		case foreignForm.MatchString(s):
 			p.foreign++
+		case zoneFault(s) != "":
+			p.foreign++
+			p.zone = cmp.Or(p.zone, zoneFault(s))
 		}
 	}
 	if p.overflow {
@@ -191,6 +211,8 @@ func (p *profile) kind(name string) (k schema.Kind, out string) {
 		return schema.Boolean, ""
 	case p.commas > 0 && 2*(p.commas+p.numbers) > n:
 		return schema.Ignore, "its numbers have commas, which are not read: write them as 1234.5"
+	case 2*(p.foreign+p.times) > n && p.zone != "":
+		return schema.Ignore, "its times have a zone that has only a name; " + p.zone
 	case 2*(p.foreign+p.times) > n:
 		return schema.Ignore, "its dates are of a form that is not read: write them as 2021-06-14"
 	case p.overflow || many && 2*len(p.counted) > texts:

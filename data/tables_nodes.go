@@ -240,7 +240,7 @@ func (r *tableReader) firstPass(from, edges tableFile, faults *Faults) (*nodeTab
 		if at.time >= 0 {
 			x, ok := timeOf(t.row[at.time])
 			if !ok {
-				faults.add(t.fault(at.time, "the column %s of node %s is neither a time nor a number, by which nodes could be split", quote(header[at.time]), quote(id)))
+				faults.add(t.fault(at.time, "the column %s of node %s is neither a time nor a number, by which nodes could be split", quote(header[at.time]), quote(id)).hint("%s", zoneFault(t.row[at.time])))
 			}
 			nt.times = append(nt.times, x)
 		}
@@ -429,6 +429,9 @@ func (r *tableReader) cellFault(t *table, c *columnValues, id string) *FileError
 	if r.want != nil {
 		e.Msg += ", which the model was trained on"
 		return e.hint("a value that is not known is left empty")
+	}
+	if c.column.Kind == schema.Time && zoneFault(t.row[c.at]) != "" {
+		return e.hint("%s", zoneFault(t.row[c.at]))
 	}
 	return e.hint("a value that is not known is left empty; --ignore leaves the column out, and %s, which gsrc data init writes, says of what kind it is", SchemaFile)
 }

@@ -68,3 +68,26 @@ func TestSplitByTime(t *testing.T) {
 		t.Errorf("times of generated data: %v", err)
 	}
 }
+
+// A zone that has only a name stands for another offset from place to place, and is not read.
+func TestZonesOfTimes(t *testing.T) {
+	if x, ok := seconds("2021-01-01 22:00:00"); !ok || x != 1609538400 {
+		t.Errorf("%v, %v", x, ok)
+	}
+	for _, s := range []string{"2021-01-01 22:00:00 UTC", "2021-01-01 22:00:00 GMT", "2021-01-01T22:00:00Z", "2021/01/01 22:00:00UTC", "2021-01-01 17:00:00 -05", "2021-01-02 03:30:00 +0530", "2021-01-02 03:30+05:30"} {
+		if x, ok := seconds(s); !ok || x != 1609538400 {
+			t.Errorf("%s: %v, %v", s, x, ok)
+		}
+	}
+	var nodes strings.Builder
+	nodes.WriteString("id,label,x,at,due\n")
+	for i := range 40 {
+		fmt.Fprintf(&nodes, "n%d,a,%d,2021-01-%02d 20:00:01 EST,2021-01-%02d 20:00:01 %s\n", i, i*i%11, 1+i%28, 1+i%28, []string{"UTC", "CET"}[i/39])
+	}
+	dir := writeFiles(t, map[string]string{nodesFile: nodes.String(), edgesFile: "source,target\nn0,n1\n"})
+	wantNotes(t, mustLoad(t, dir, LoadOptions{Tables: Tables{Ignore: []string{"due"}}}), `"at" is left out: its times have a zone that has only a name; the zone EST is not read: write its offset`)
+	_, err := Load(dir, LoadOptions{Split: "time:at,0.5,0.2"})
+	wantError(t, err, "neither a time nor a number", "the zone EST is not read: write its offset")
+	_, err = Load(dir, LoadOptions{})
+	wantError(t, err, `nodes.csv:41`, "the zone CET is not read")
+}
