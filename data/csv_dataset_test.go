@@ -42,6 +42,11 @@ func TestFolder(t *testing.T) {
 		t.Errorf("split %v", s)
 	}
 
+	// A split that is drawn takes the place of the column, with what is wrong with it.
+	if ds := mustLoad(t, dir, LoadOptions{Split: "random:0.4,0.3,0.3"}); ds.Repairs.SplitUnlabelled != 0 || ds.SplitSpec == nil {
+		t.Errorf("a drawn split: %+v", ds.Repairs)
+	}
+
 	// Directed: ann → bob and bob → ann are two edges.
 	ds = mustLoad(t, dir, LoadOptions{Directed: true})
 	if got, want := fmt.Sprint(ds.Graph.Edges, ds.Graph.Weights), "[[0 1] [1 0] [1 2]] [0.5 0.25 2]"; got != want {

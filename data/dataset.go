@@ -303,9 +303,10 @@ func (d *Dataset) NodeID(i int) string {
 
 // finish fills in what every loader has in common and checks the whole.
 func (d *Dataset) finish() error {
-	if d.SplitSpec == nil || d.SplitSpec.Ratio > 0 { // the splits that came with the data count
-		for i := range d.Splits {
-			d.Repairs.SplitUnlabelled += d.Splits[i].dropUnlabelled(d.Labels)
+	for i := range d.Splits {
+		dropped := d.Splits[i].dropUnlabelled(d.Labels)
+		if d.SplitSpec == nil || d.SplitSpec.Ratio > 0 { // the splits that came with the data count
+			d.Repairs.SplitUnlabelled += dropped
 		}
 	}
 	d.Repairs.Unlabelled = 0
