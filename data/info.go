@@ -85,8 +85,9 @@ func (d *Dataset) Info() Info {
 		Classes: d.Classes, ClassNames: d.ClassNames, ClassCounts: make([]int, d.Classes),
 		Splits: []SplitInfo{}, SplitSpec: d.SplitSpec.String(), Repairs: d.Repairs, Corruption: d.Corruption,
 	}
+	in.Notes = d.Notes
 	if d.Roles != (Roles{}) {
-		in.Roles, in.Columns, in.Notes = &d.Roles, d.Columns, d.Notes
+		in.Roles, in.Columns = &d.Roles, d.Columns
 	}
 	if truth := d.Truth.Undamaged(); truth != nil {
 		in.Truth = &TruthInfo{Edges: len(truth.Edges), Hidden: len(graph.Difference(truth, d.Graph)), Wrong: len(graph.Difference(d.Graph, truth))}
@@ -148,13 +149,13 @@ func (in Info) WriteText(w io.Writer) error {
 	return err
 }
 
-// writeTables writes what was made of tables.
+// writeTables writes what was made of tables, and what was noted in reading.
 func (in Info) writeTables(line func(string, string, ...any)) {
-	if in.Roles == nil {
-		return
+	head := "notes"
+	if in.Roles != nil {
+		line("roles", "%s", in.Roles)
+		head = "tables"
 	}
-	line("roles", "%s", in.Roles)
-	head := "tables"
 	say := func(text string) {
 		line(head, "%s", text)
 		head = ""

@@ -16,6 +16,7 @@ type archive struct {
 	file  string
 	parts map[string]*zip.File // by name; of an .npz by array name, without .npy
 	names []string             // in the file's order
+	read  map[string]bool      // which were unpacked
 	mem   *budget.Reservation  // of the loader
 }
 
@@ -47,7 +48,7 @@ func (l *loader) openArchive(file string, b []byte, most int64, suffix, kind, ad
 	if len(z.File) > maxParts {
 		return nil, badFile(file, "holds %d members; at most %d are read", len(z.File), maxParts)
 	}
-	a := &archive{file: file, parts: make(map[string]*zip.File, len(z.File)), mem: l.mem}
+	a := &archive{file: file, parts: make(map[string]*zip.File, len(z.File)), read: map[string]bool{}, mem: l.mem}
 	var packed, total uint64
 	for _, f := range z.File {
 		name := strings.TrimSuffix(f.Name, suffix)
@@ -92,6 +93,7 @@ func (a *archive) array(name string) (*array, error) {
 	if f == nil {
 		return nil, badFile(a.file, "array %s is missing; the file has %s", quote(name), nameList(a.names))
 	}
+	a.read[name] = true
 	arr, err := unpack(f, a.mem)
 	if err != nil {
 		return nil, a.fault(name, err)

@@ -145,6 +145,37 @@ func TestHeterophilous(t *testing.T) {
 	}
 }
 
+// Weights of edges are read, and what is not is named.
+func TestNPZWeights(t *testing.T) {
+	load := func(name, shape string, w []float32, o LoadOptions) (*Dataset, error) {
+		a := hetero()
+		a["edges"] = npyBytes("<i8", "(3, 2)", []int64{0, 1, 1, 2, 2, 2})
+		a[name] = npyBytes("<f4", shape, w)
+		a["notes"] = npyBytes("<f4", "(1,)", []float32{1})
+		return Load(writeFile(t, "d.npz", pack(t, a)), o)
+	}
+	for _, name := range []string{"edge_weight", "edge_weights"} {
+		ds, err := load(name, "(3, 1)", []float32{0.5, 2, 3}, LoadOptions{})
+		if err != nil || fmt.Sprint(ds.Graph.Weights, ds.Loops) != "[0.5 2] [-1 -1 3]" {
+			t.Fatalf("%+v, %v", ds, err)
+		}
+		var text strings.Builder
+		if err := ds.Info().WriteText(&text); err != nil || !strings.Contains(text.String(), "notes       d.npz: left out: notes\n") {
+			t.Errorf("%v, said\n%s", err, text.String())
+		}
+	}
+	if ds, err := load("edge_weight", "(3,)", []float32{1, 1, 1}, LoadOptions{}); err != nil || ds.Graph.Weights != nil {
+		t.Errorf("weights of 1: %v", err)
+	}
+	if ds, err := load("edge_weight", "(2,)", []float32{1, 2}, LoadOptions{Weights: IgnoreWeights}); err != nil || !strings.Contains(fmt.Sprint(ds.Notes), "edge_weight") {
+		t.Errorf("ignored: %v", err)
+	}
+	_, err := load("edge_weight", "(2,)", []float32{1, 2}, LoadOptions{})
+	wantError(t, err, `"edge_weight"`, "expected the shape [3]", "found [2]", "--ignore-weights")
+	_, err = load("edge_weight", "(3,)", []float32{1, -2, 3}, LoadOptions{})
+	wantError(t, err, "edge 1: weight -2", "--ignore-weights")
+}
+
 func TestCSRParts(t *testing.T) {
 	ds := mustLoad(t, "testdata/csr.npz", LoadOptions{})
 	if got, want := fmt.Sprint(ds.Graph.Edges), "[[0 1] [2 3] [4 5]]"; got != want {

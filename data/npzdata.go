@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/graph"
@@ -39,6 +40,9 @@ func (l *loader) parseNPZ(path string, b []byte) (*Dataset, error) {
 	}
 	ds.Name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	ds.Source = path
+	if left := slices.DeleteFunc(a.names, func(name string) bool { return a.read[name] }); len(left) > 0 {
+		ds.Notes = append(ds.Notes, filepath.Base(path)+": left out: "+nameList(left))
+	}
 	return ds, nil
 }
 
@@ -91,15 +95,55 @@ func (l *loader) heterophilous(a *archive) (*Dataset, error) {
 		list.src[i], list.dst[i] = int32(u), int32(v)
 	}
 	l.mem.Shrink(8 * int64(cap(ends)))
+	if l.opts.Weights != IgnoreWeights {
+		if list.w, err = a.edgeWeights(m); err != nil {
+			return nil, err
+		}
+	}
 	list.spill = l.spill
 	if ds.Graph, err = list.build(n, l.opts.Directed, false, &ds.Repairs, l.mem); err != nil {
 		return nil, a.fault("edges", err)
 	}
+	ds.Loops = list.loops
 	list.done(l.mem)
 	if ds.Splits, err = maskSplits(a, n); err != nil {
 		return nil, err
 	}
 	return ds, nil
+}
+
+// edgeWeights reads one number for each of m edges, if there is such an array; nil if there is
+// none, or all are 1.
+func (a *archive) edgeWeights(m int) ([]float32, error) {
+	for _, name := range []string{"edge_weight", "edge_weights"} {
+		if !a.has(name) {
+			continue
+		}
+		arr, err := a.array(name)
+		if err != nil {
+			return nil, err
+		}
+		var w, found []float32
+		if len(arr.shape) == 0 || arr.shape[0] != m || arr.len() != m {
+			err = fmt.Errorf("expected the shape [%d], a number for each edge, found %s", m, shapeString(arr.shape))
+		} else if w, err = arr.float32s(); err == nil {
+			arr.done()
+		}
+		for i, x := range w {
+			if err = checkWeight(x); err != nil {
+				err = fmt.Errorf("edge %d: %w", i, err)
+				break
+			}
+			if x != 1 {
+				found = w
+			}
+		}
+		if err != nil {
+			return nil, fileFault(a.file, err).in(quote(name)).hint("--ignore-weights leaves weights out")
+		}
+		return found, nil
+	}
+	return nil, nil
 }
 
 // maskSplits reads the three arrays of masks; without all three there are no
