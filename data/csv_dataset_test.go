@@ -121,6 +121,7 @@ func TestEdgeHeaders(t *testing.T) {
 		{"u,v\n", "[[3 4]] []"}, // both are nodes, so this is an edge
 		{"from,to\r\n1,3\r\n", "[[0 2]] []"},
 		{"payer,payee\n1,3\n", "[[0 2]] []"}, // other names, above ids of nodes
+		{"weight,payer,payee\n2,1,3\n", "[[0 2]] [2]"},
 		{"1, 2\n\n2, 3", "[[0 1] [1 2]] []"},
 	} {
 		ds, err := Load(writeFiles(t, map[string]string{edgesFile: c.text, nodesFile: nodes}), LoadOptions{})
@@ -130,6 +131,18 @@ func TestEdgeHeaders(t *testing.T) {
 		}
 		if got := fmt.Sprint(ds.Graph.Edges, ds.Graph.Weights); got != c.want {
 			t.Errorf("%q: edges %s, want %s", c.text, got, c.want)
+		}
+	}
+}
+
+// Where more than two columns hold ids of nodes, nothing is guessed.
+func TestEndsThatAreNotCertain(t *testing.T) {
+	dir := writeFiles(t, map[string]string{nodesFile: "id,x\n0,1\n1,1\n2,1\n", edgesFile: "Unnamed: 0,a,b\n0,1,2\n1,2,0\n"})
+	_, err := Load(dir, LoadOptions{})
+	wantError(t, err, `edges.csv:1:1`, `the columns "Unnamed: 0", "a", "b" all hold ids of nodes`, "--source and --target")
+	for _, o := range []Tables{{Source: "a", Target: "b"}, {Ignore: []string{"Unnamed: 0"}}, {Weight: "Unnamed: 0"}} {
+		if ds := mustLoad(t, dir, LoadOptions{Tables: o}); ds.Roles.Source != "a" || ds.Roles.Target != "b" || fmt.Sprint(ds.Graph.Edges) != "[[0 2] [1 2]]" {
+			t.Errorf("%+v: %+v, %v", o, ds.Roles, ds.Graph.Edges)
 		}
 	}
 }

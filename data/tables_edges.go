@@ -117,8 +117,8 @@ func (r *tableReader) edgeHeader(t *table, nodes *nodeTable, sample [][]string, 
 	_, id0 := nodes.index[t.row[0]]
 	_, id1 := nodes.index[t.row[1]]
 	model := r.want != nil && slices.Contains(t.row, r.want.Roles["source"]) && slices.Contains(t.row, r.want.Roles["target"])
-	guess := guessEnds(t.row, nodes, sample)
-	if !asked && !model && (known < 2 || id0 && id1) && guess == nil {
+	ends := guessEnds(t.row, nodes, sample)
+	if !asked && !model && (known < 2 || id0 && id1) && len(ends) < 2 {
 		return false, nil
 	}
 	header, err := r.header(t)
@@ -139,8 +139,17 @@ func (r *tableReader) edgeHeader(t *table, nodes *nodeTable, sample [][]string, 
 			return false, err
 		}
 	}
-	if col[0] < 0 && col[1] < 0 && guess != nil {
-		col[0], col[1] = guess[0], guess[1]
+	ends = slices.DeleteFunc(ends, func(i int) bool { return i == col[2] || r.leavesOut(header[i]) })
+	switch {
+	case col[0] >= 0 || col[1] >= 0 || len(ends) < 2:
+	case len(ends) > 2:
+		var names []string
+		for _, i := range ends {
+			names = append(names, quote(header[i]))
+		}
+		return false, t.fault(ends[0], "the columns %s all hold ids of nodes, and no name says which two are the ends of an edge", nameSome(names)).hint("say which with --source and --target, or leave the others out with --ignore")
+	default:
+		col[0], col[1] = ends[0], ends[1]
 		r.note(t.file, "the columns %s and %s are taken as source and target: they hold ids of nodes; --source and --target say otherwise", quote(header[col[0]]), quote(header[col[1]]))
 	}
 	if col[0] < 0 || col[1] < 0 {
@@ -157,13 +166,17 @@ func (r *tableReader) edgeHeader(t *table, nodes *nodeTable, sample [][]string, 
 	return true, nil
 }
 
-// guessEnds returns the first two columns that hold ids below a first row that has none;
-// nil if there are not two, or the first row has numbers there as those below.
-func guessEnds(row []string, nodes *nodeTable, sample [][]string) []int {
+// leavesOut reports whether a column of the edges is to be left out.
+func (r *tableReader) leavesOut(name string) bool {
+	return r.ignored(name) || r.file.Edges.Columns[name] == columnIgnored
+}
+
+// guessEnds returns the columns that hold ids below a first row that has none, without those
+// where the first row has numbers as those below.
+func guessEnds(row []string, nodes *nodeTable, sample [][]string) (ends []int) {
 	if len(sample) < 2 || slices.ContainsFunc(row, func(s string) bool { _, ok := nodes.index[s]; return ok }) {
 		return nil
 	}
-	var ends []int
 	for i := range row {
 		if !slices.ContainsFunc(sample[1:], func(cells []string) bool {
 			if i >= len(cells) {
@@ -175,10 +188,7 @@ func guessEnds(row []string, nodes *nodeTable, sample [][]string) []int {
 			ends = append(ends, i)
 		}
 	}
-	if len(ends) < 2 {
-		return nil
-	}
-	return ends[:2]
+	return ends
 }
 
 // listExtra tells which columns of the edges are left out, and what they seem to hold.
@@ -186,7 +196,7 @@ func (r *tableReader) listExtra(file string, header []string, col *[3]int, sampl
 	var list []string
 	weight := ""
 	for i, name := range header {
-		if slices.Contains(col[:], i) || r.ignored(name) || r.file.Edges.Columns[name] == columnIgnored {
+		if slices.Contains(col[:], i) || r.leavesOut(name) {
 			continue
 		}
 		var p profile
