@@ -319,6 +319,26 @@ func (s *Split) add(t *table, col int, v int32) *FileError {
 	return nil
 }
 
+// mark enters a node under the part whose mask is true.
+func (s *Split) mark(t *table, masks [3]int, v int32) *FileError {
+	in := -1
+	for p, part := range s.parts() {
+		if masks[p] < 0 {
+			continue
+		}
+		x, ok := cellValue(schema.Boolean, t.row[masks[p]])
+		switch {
+		case !ok:
+			return t.fault(masks[p], "the mask of a part of the split is not a %s", wants[schema.Boolean])
+		case x == 1 && in >= 0:
+			return t.fault(masks[p], "the node is in both the %s and the %s part of the split", partNames[in], partNames[p]).hint("a node is in one part, or --ignore leaves the masks out")
+		case x == 1:
+			in, *part = p, append(*part, v)
+		}
+	}
+	return nil
+}
+
 // labelClasses numbers the classes: whole numbers in ascending order, other
 // names alphabetically.
 func (nt *nodeTable) labelClasses(n int) ([]int32, []string) {

@@ -56,12 +56,17 @@ func (r *tableReader) column(t *table, header []string, role, option, inFile str
 	case i < 0 || optional && (r.ignored(header[i]) || !named && kinds[header[i]] == columnIgnored):
 		return -1, nil
 	case named:
-	case r.want != nil && slices.ContainsFunc(r.want.Columns, func(c schema.Column) bool { return c.Name == header[i] }):
-		return -1, nil // a feature of the model
+	case r.reads(header[i]):
+		return -1, nil
 	case !strings.EqualFold(header[i], usual[0]):
 		r.note(t.file, "the column %s is taken as the %s, by its name; --%s says otherwise", quote(header[i]), role, role)
 	}
 	return i, nil
+}
+
+// reads reports whether a column is a feature of the model that the features are for.
+func (r *tableReader) reads(name string) bool {
+	return r.want != nil && slices.ContainsFunc(r.want.Columns, func(c schema.Column) bool { return c.Name == name })
 }
 
 // header checks the first row of a table, which is read and is one.

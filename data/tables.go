@@ -288,6 +288,7 @@ var (
 	idNames     = []string{"id", "node_id", "nodeid", "node", "_id", ":id", "~id"}
 	labelNames  = []string{"label", "labels", "class", "target"}
 	splitNames  = []string{"split"}
+	maskNames   = [3]string{"train_mask", "val_mask", "test_mask"}
 	sourceNames = []string{"source", "src", "from", "u", "source_id", "src_id", "from_id", "from_node", "start_id", ":start_id", "_start", "~from"}
 	targetNames = []string{"target", "dst", "to", "v", "target_id", "dst_id", "to_id", "to_node", "end_id", ":end_id", "_end", "~to"}
 	weightNames = []string{"weight", "w", "edge_weight"}

@@ -16,7 +16,8 @@ import (
 // nodeColumns are where the roles stand in the table of nodes, -1 where they do not.
 type nodeColumns struct {
 	id, label, split int
-	time             int // of the times that nodes are split by
+	masks            [3]int // of the parts of the split, where there are such columns in its place
+	time             int    // of the times that nodes are split by
 	features         []int
 	ignored          []string
 }
@@ -48,6 +49,7 @@ func (r *tableReader) nodeColumns(t *table, header []string, from, edges tableFi
 	if c.id == c.label || c.id == c.split || c.label >= 0 && c.label == c.split {
 		return c, t.fault(max(c.label, c.split), "the column is to be two things at once").hint("id, label and split are three columns")
 	}
+	r.masks(t.file, header, &c)
 	c.time = -1
 	if name := r.asked.time; name != "" {
 		if c.time = slices.Index(header, name); c.time < 0 || c.time == c.id || c.time == c.label {
@@ -68,7 +70,7 @@ func (r *tableReader) nodeColumns(t *table, header []string, from, edges tableFi
 	}
 	for i, name := range header {
 		switch {
-		case i == c.id || i == c.label || i == c.split:
+		case i == c.id || i == c.label || i == c.split || slices.Contains(c.masks[:], i):
 		case r.ignored(name) || r.want == nil && x.Columns[name] == columnIgnored:
 			c.ignored = append(c.ignored, name)
 		default:
@@ -76,6 +78,29 @@ func (r *tableReader) nodeColumns(t *table, header []string, from, edges tableFi
 		}
 	}
 	return c, nil
+}
+
+// masks finds the columns that say of each part of the split which nodes are in it.
+func (r *tableReader) masks(file string, header []string, c *nodeColumns) {
+	c.masks = [3]int{-1, -1, -1}
+	named := c.split >= 0 && byName(maskNames[:], header[c.split:c.split+1]) >= 0
+	if r.file.none["split"] || c.split >= 0 && !named {
+		return
+	}
+	var list []string
+	for p, name := range maskNames {
+		i := byName(header, []string{name})
+		if i < 0 || r.ignored(header[i]) || !named && (r.file.Nodes.Columns[header[i]] != "" || r.reads(header[i])) {
+			continue
+		}
+		c.masks[p], list = i, append(list, quote(header[i]))
+	}
+	if c.masks[0] < 0 {
+		c.masks = [3]int{-1, -1, -1}
+		return
+	}
+	c.split = -1
+	r.note(file, "the columns %s are taken as the split; --ignore leaves them out", nameSome(list))
 }
 
 // guessID returns the column of a table of nodes that has another text in every row, and
@@ -189,7 +214,7 @@ func (r *tableReader) firstPass(from, edges tableFile, faults *Faults) (*nodeTab
 	if at.label >= 0 {
 		nt.labels = []string{}
 	}
-	if at.split >= 0 {
+	if at.split >= 0 || at.masks[0] >= 0 {
 		nt.split = &Split{}
 	}
 	lines := []int{}
@@ -234,6 +259,11 @@ func (r *tableReader) firstPass(from, edges tableFile, faults *Faults) (*nodeTab
 		}
 		if at.split >= 0 {
 			if e := nt.split.add(t, at.split, v); e != nil {
+				faults.add(e)
+			}
+		}
+		if at.masks[0] >= 0 {
+			if e := nt.split.mark(t, at.masks, v); e != nil {
 				faults.add(e)
 			}
 		}

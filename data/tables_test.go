@@ -74,6 +74,38 @@ func TestRoles(t *testing.T) {
 	wantNotes(t, ds, `":ID" is taken as the id, by its name`, `left out: ":TYPE" (text)`)
 }
 
+// Masks of the parts are the split, not features.
+func TestMasks(t *testing.T) {
+	nodes := "id,label,x,train_mask,val_mask,test_mask\na,p,1,True,False,False\nb,q,2,False,True,False\nc,p,4,False,,1.0\nd,q,4,0,no,false\n"
+	files := map[string]string{nodesFile: nodes, edgesFile: "source,target\na,b\n"}
+	dir := writeFiles(t, files)
+	for _, split := range []string{"", "train_mask", "column:Val_mask"} {
+		ds := mustLoad(t, dir, LoadOptions{Split: split})
+		if ds.SplitSpec != nil || fmt.Sprint(ds.Splits) != "[{[0] [1] [2] []}]" || len(ds.Columns.Columns) != 1 {
+			t.Errorf("%s: %v, %+v", split, ds.Splits, ds.Columns)
+		}
+		wantNotes(t, ds, `nodes.csv: the columns "train_mask", "val_mask", "test_mask" are taken as the split; --ignore leaves them out`)
+	}
+	ds := mustLoad(t, dir, LoadOptions{Tables: Tables{Ignore: []string{"train_mask", "val_mask", "test_mask"}}})
+	if ds.Splits != nil || len(ds.Columns.Columns) != 1 {
+		t.Errorf("ignored: %v, %+v", ds.Splits, ds.Columns)
+	}
+	if ds := mustLoad(t, dir, LoadOptions{Columns: &schema.Schema{Version: schema.Version, Columns: []schema.Column{{Name: "train_mask", Kind: schema.Boolean}}}}); ds.Splits != nil {
+		t.Errorf("a feature of the model: %v", ds.Splits)
+	}
+	text, err := DescribeTables(dir, LoadOptions{})
+	if err == nil {
+		files[SchemaFile] = text
+		ds = mustLoad(t, writeFiles(t, files), LoadOptions{})
+	}
+	if err != nil || len(ds.Splits) != 1 {
+		t.Errorf("described: %v, %v\n%s", ds.Splits, err, text)
+	}
+	files = map[string]string{nodesFile: nodes + "e,p,1,yes,no,yes\nf,q,1,maybe,no,yes\n", edgesFile: files[edgesFile]}
+	_, err = Load(writeFiles(t, files), LoadOptions{})
+	wantError(t, err, "nodes.csv:6:14", "in both the train and the test part", "nodes.csv:7", `"maybe": the mask of a part of the split is not a boolean`)
+}
+
 func TestMerge(t *testing.T) {
 	nodes := "id,x\na,1\nb,0\nc,1\n"
 	weighted := "source,target,weight\na,b,1\nb,a,4\na,b,4\nb,c,2\n"
