@@ -3,6 +3,7 @@ package data
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -101,8 +102,8 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 	}
 	ds.Labels, ds.ClassNames = nodes.labelClasses(n)
 	ds.Classes = len(ds.ClassNames)
-	if k := nodes.minusOnes(ds.ClassNames); k > 0 {
-		r.note(nodeFile.path, "%d nodes whose label is -1 count as unlabelled; write another word if it is a class", k)
+	if words := nodes.unknownWords(); words != nil {
+		r.note(nodeFile.path, "nodes count as unlabelled whose label is %s; write another word where it is a class", nameSome(words))
 	}
 	if nodes.split != nil {
 		ds.Splits = []Split{*nodes.split}
@@ -282,25 +283,23 @@ type nodeTable struct {
 }
 
 // unknownLabel reports whether a label cell says that the label is not known.
-func unknownLabel(s string) bool { return gap(s) || minusOne(s) }
-
-func minusOne(s string) bool {
+func unknownLabel(s string) bool {
 	x, err := strconv.ParseFloat(s, 64)
-	return err == nil && x == -1
+	return gap(s) || err == nil && x == -1
 }
 
-// minusOnes counts the labels -1 where they may be meant as a class: beside 0 and 1, or one of
-// them.
-func (nt *nodeTable) minusOnes(classes []string) (n int) {
-	if len(classes) == 0 || slices.ContainsFunc(classes, func(s string) bool { x, err := strconv.ParseFloat(s, 64); return err != nil || x != 0 && x != 1 }) {
-		return 0
-	}
+// unknownWords lists the texts, and how often they are there, that say that a label is not known.
+func (nt *nodeTable) unknownWords() (words []string) {
+	counts := map[string]int{}
 	for _, s := range nt.labels {
-		if minusOne(s) {
-			n++
+		if s != "" && unknownLabel(s) {
+			counts[s]++
 		}
 	}
-	return n
+	for _, s := range slices.Sorted(maps.Keys(counts)) {
+		words = append(words, fmt.Sprintf("%s (%d nodes)", quote(s), counts[s]))
+	}
+	return words
 }
 
 // add enters a node under the part that a split cell names.

@@ -272,11 +272,18 @@ func TestLabelClasses(t *testing.T) {
 }
 
 // That -1 is no class is said where it may be meant as one.
-func TestMinusOne(t *testing.T) {
-	for labels, want := range map[string]bool{"-1 0 1": true, "-1 1 1": true, "-1.0 1.0 0.0": true, "0 1 2": false, "-1 1 2": false, "? 0 1": false, "-1 a b": false} {
-		s := strings.Fields(labels)
+// Words among the labels that count as none are named: they may be meant as classes.
+func TestUnknownWords(t *testing.T) {
+	for labels, want := range map[string]string{
+		"-1 0 1": `"-1" (1 nodes)`, "-1.0 -1 1": `"-1" (1 nodes), "-1.0" (1 nodes)`, "-1 a b": `"-1" (1 nodes)`, "None None b": `"None" (2 nodes)`, "NA a ?": `"?" (1 nodes), "NA" (1 nodes)`,
+		"0 1 2": "", "a b _": "",
+	} {
+		s := strings.Fields(strings.ReplaceAll(labels, "_", `""`))
 		ds := mustLoad(t, writeFiles(t, map[string]string{edgesFile: "a,b\n", nodesFile: fmt.Sprintf("id,label,x\na,%s,1\nb,%s,0\nc,%s,1\n", s[0], s[1], s[2])}), LoadOptions{})
-		if said := strings.Contains(fmt.Sprint(ds.Notes), "1 nodes whose label is -1 count as unlabelled"); said != want {
+		if want != "" {
+			want = "nodes.csv: nodes count as unlabelled whose label is " + want + "; write another word where it is a class"
+		}
+		if got := strings.Join(ds.Notes, "\n"); !strings.Contains(got, want) || strings.Contains(got, "unlabelled") != (want != "") {
 			t.Errorf("%s: notes %q", labels, ds.Notes)
 		}
 	}

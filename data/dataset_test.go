@@ -116,6 +116,7 @@ degree      min 0, mean 0.50, max 1, 2 isolated
 homophily   0.0000
 features    4 columns, 12 values, density 0.7500, held sparse
 roles       id = id, label = label, source = column 1, target = column 2, weight = column 3
+tables      nodes.csv: nodes count as unlabelled whose label is "?" (1 nodes); write another word where it is a class
 classes     2
   0 c?t                           2  ##############################
   1 dog                           1  ###############
