@@ -97,6 +97,11 @@ func (r *Runner) Run(ctx context.Context, jobs []Job) ([]*Record, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.Dir != "" { // also where the shard is empty
+		if err := os.MkdirAll(r.Dir, 0o755); err != nil {
+			return nil, fmt.Errorf("store: %w", err)
+		}
+	}
 	todo, err := r.recall(ctx, tasks)
 	if err != nil {
 		return nil, err
