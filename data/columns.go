@@ -29,6 +29,7 @@ const (
 type profile struct {
 	rows, missing, numbers, booleans, times, spaced int
 	commas, foreign                                 int    // numbers and dates of forms that are not read
+	timelike                                        int    // others that seem to be times
 	zone                                            string // what is wrong with that of a time
 
 	first           string // value
@@ -77,7 +78,13 @@ var (
 
 // seconds reads a time as seconds since 1970.
 func seconds(s string) (float64, bool) {
-	if len(s) < 10 || len(s) > 40 || s[0] < '0' || s[0] > '9' || s[4] != '-' && s[4] != '/' {
+	if len(s) < 10 || len(s) > 40 || s[0] < '0' || s[0] > '9' {
+		return 0, false
+	}
+	if len(s) > 14 && s[8] == 'T' { // ISO 8601 without signs between
+		s = s[:4] + "-" + s[4:6] + "-" + s[6:11] + ":" + s[11:13] + ":" + s[13:]
+	}
+	if s[4] != '-' && s[4] != '/' {
 		return 0, false
 	}
 	s = timeSpellings.Replace(s)
@@ -103,6 +110,7 @@ func zoneFault(s string) string {
 var (
 	commaForm   = regexp.MustCompile(`^[-+]?\d+,\d+$`)
 	foreignForm = regexp.MustCompile(`^\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2})\b`)
+	timeForm    = regexp.MustCompile(`(?i)^(\d{4}[-./]\d\d?[-./]\d|\d{8}T\d|\d\d?:\d\d|([a-z]{3,9},? )?(\d\d?[- .]+)?(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*[-,. ]+\d)`)
 )
 
 // number reads a number that preparation can take.
@@ -164,6 +172,8 @@ func (p *profile) add(s string, mem *budget.Reservation) error {
 		case zoneFault(s) != "":
 			p.foreign++
 			p.zone = cmp.Or(p.zone, zoneFault(s))
+		case timeForm.MatchString(s):
+			p.timelike++
 		}
 	}
 	if p.overflow {
@@ -217,6 +227,8 @@ func (p *profile) kind(name string) (k schema.Kind, out string) {
 		return schema.Ignore, "its dates are of a form that is not read: write them as 2021-06-14"
 	case p.overflow || many && 2*len(p.counted) > texts:
 		switch {
+		case 2*p.timelike > texts:
+			return schema.Ignore, "it looks like times of a form that is not read: write them as 2021-06-14T08:38:05Z"
 		case 2*p.spaced > texts:
 			return schema.Ignore, "it is free text"
 		case 2*len(p.counted) > texts || identifier(name):

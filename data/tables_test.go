@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -406,6 +407,21 @@ func TestLabelsThatAreNoClasses(t *testing.T) {
 	for _, labels := range [][]string{ages, genres} {
 		if err := load(labels, "[nodes]\nlabel_kind = \"class\"\n"); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// Times of other forms are named as such.
+func TestTimesThatAreNotRead(t *testing.T) {
+	for _, form := range []string{"Jan 02, 2006 15:04", "Mon, 02 Jan 2006 15:04:05", "02-Jan-2006 1504", "2006.01.02 15:04", "20060102T15", "15:04:05.000", "2006-01-02T15:04:05Z[UTC]"} {
+		var p profile
+		for i := range 40 {
+			if err := p.add(time.Unix(1e9+int64(i)*100_003, 0).UTC().Format(form), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if kind, reason := p.kind("x"); kind != schema.Ignore || !strings.Contains(reason, "times of a form that is not read") {
+			t.Errorf("%s: %s, %s", form, kind, reason)
 		}
 	}
 }
