@@ -29,7 +29,8 @@ const (
 type profile struct {
 	rows, missing, numbers, booleans, times, spaced int
 	commas, foreign                                 int    // numbers and dates of forms that are not read
-	timelike                                        int    // others that seem to be times
+	timelike, dressed                               int    // others that seem to be times and numbers
+	dress                                           string // what the first of these has beside a number
 	zone                                            string // what is wrong with that of a time
 
 	first           string // value
@@ -108,7 +109,7 @@ func zoneFault(s string) string {
 // Numbers with commas and dates that do not begin with the year: which of their parts is what
 // is not certain, so they are not read.
 var (
-	commaForm   = regexp.MustCompile(`^[-+]?\d+,\d+$`)
+	commaForm   = regexp.MustCompile(`^[-+]?(\d+,\d+|\d{1,3}(,\d{3})+(\.\d+)?)$`)
 	foreignForm = regexp.MustCompile(`^\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2})\b`)
 	timeForm    = regexp.MustCompile(`(?i)^(\d{4}[-./]\d\d?[-./]\d|\d{8}T\d|\d\d?:\d\d|([a-z]{3,9},? )?(\d\d?[- .]+)?(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*[-,. ]+\d)`)
 )
@@ -123,6 +124,22 @@ func number(s string) (float64, bool) {
 func tooLarge(s string, most float64) bool {
 	x, err := strconv.ParseFloat(s, 64)
 	return (err == nil || errors.Is(err, strconv.ErrRange)) && math.Abs(x) > most
+}
+
+// dressing returns the signs that a cell has beside a number, empty where it is something else;
+// commas and spaces alone may make a list.
+func dressing(s string) (signs string) {
+	rest := strings.Map(func(r rune) rune {
+		if strings.ContainsRune("%‰$€£¥₹()−'’\u00a0\u202f ,", r) {
+			signs += string(r)
+			return -1
+		}
+		return r
+	}, s)
+	if signs = strings.Trim(signs, " ,"); signs != "" && !isNumber(rest) {
+		return ""
+	}
+	return signs
 }
 
 func isNumber(s string) bool { _, ok := number(s); return ok }
@@ -174,6 +191,9 @@ func (p *profile) add(s string, mem *budget.Reservation) error {
 			p.zone = cmp.Or(p.zone, zoneFault(s))
 		case timeForm.MatchString(s):
 			p.timelike++
+		case dressing(s) != "":
+			p.dressed++
+			p.dress = cmp.Or(p.dress, dressing(s))
 		}
 	}
 	if p.overflow {
@@ -229,6 +249,8 @@ func (p *profile) kind(name string) (k schema.Kind, out string) {
 		switch {
 		case 2*p.timelike > texts:
 			return schema.Ignore, "it looks like times of a form that is not read: write them as 2021-06-14T08:38:05Z"
+		case 2*p.dressed > texts:
+			return schema.Ignore, "its numbers are written with " + quote(p.dress) + ", which is not read: write them as 1234.5 or -1234.5"
 		case 2*p.spaced > texts:
 			return schema.Ignore, "it is free text"
 		case 2*len(p.counted) > texts || identifier(name):

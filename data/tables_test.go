@@ -426,6 +426,25 @@ func TestTimesThatAreNotRead(t *testing.T) {
 	}
 }
 
+// Numbers with signs that are not read are named as such, and lists of numbers are not.
+func TestNumbersThatAreNotRead(t *testing.T) {
+	const commas, own = "its numbers have commas", "nearly every row has a value of its own"
+	for form, want := range map[string]string{
+		"%d,820.66": commas, "%d,820,001": commas, "%d.3%%": `written with "%"`, "€ %d,820.5": `written with "€"`, "$%d": `written with "$"`, "(%d)": `written with "()"`, "−%d": `written with "−"`, "%d'000": `written with "'"`,
+		"%d,2,3": own, "%d%%x": own,
+	} {
+		var p profile
+		for i := range 40 {
+			if err := p.add(fmt.Sprintf(form, i+1), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if kind, reason := p.kind("x"); kind != schema.Ignore || !strings.Contains(reason, want) {
+			t.Errorf("%s: %s, %s", form, kind, reason)
+		}
+	}
+}
+
 // Forms that could be read in two ways are left out, with what to write.
 func TestFormsThatAreNotRead(t *testing.T) {
 	var b strings.Builder
