@@ -37,8 +37,9 @@ func (a *app) tuneCommand() *cobra.Command {
 		Short: "Search for the best options on validation data",
 		Long: `Search for the options of a model that are the best on a data set's validation
 nodes, and write them as TOML, each with a comment that says what it is based on.
-Settings are compared by the mean of the metric of train.select: accuracy, unless
---set train.select=loss (macro_f1, auc) chooses another.
+Settings are compared by the mean of the metric of train.select: accuracy, loss
+where the columns of tables are prepared, or what --set train.select=macro_f1
+(auc, accuracy, loss) chooses. The head of the file names it.
 
 Half of the trials are drawn from a search space, the defaults being the first;
 the others near the best of those. All run with one seed, the best third with

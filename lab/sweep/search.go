@@ -16,8 +16,8 @@ import (
 )
 
 // Search looks for the setting of a model that is the best on a data set's validation
-// nodes: in what train.select keeps epochs by, which is accuracy unless the trials set
-// it. Test accuracies take no part in it.
+// nodes: in what train.select keeps epochs by, which is accuracy unless the data's defaults
+// or the trials set it. Test accuracies take no part in it.
 //
 // Half of the trials are drawn from the space, the first being the defaults. All
 // run with the seeds of the first rung; the best third of them with those of the

@@ -336,7 +336,7 @@ func TestSearchComparesBySelect(t *testing.T) {
 		s := tinySearch(t, nil)
 		s.Set = append(s.Set, "train.select="+c.measure)
 		f, text := found(t, s)
-		if !strings.Contains(text, c.evidence) || !strings.HasPrefix(f.Evidence(), c.evidence) {
+		if !strings.Contains(text, "chosen by validation "+c.measure+" with\n") || !strings.Contains(text, c.evidence) || !strings.HasPrefix(f.Evidence(), c.evidence) {
 			t.Errorf("%s: evidence %q in\n%s", c.measure, f.Evidence(), text)
 		}
 		mean := func(x *Trial) (sum float64) {
@@ -364,7 +364,7 @@ func TestSearchComparesBySelect(t *testing.T) {
 
 func TestFoundOptionsTrainTheSame(t *testing.T) {
 	f, text := found(t, tinySearch(t, nil))
-	for _, line := range []string{"# gcn on synthetic, chosen on validation by\n#   gsrc tune\n", "epochs = 5  # gsrc tune: validation "} {
+	for _, line := range []string{"# gcn on synthetic, chosen by validation accuracy with\n#   gsrc tune\n", "epochs = 5  # gsrc tune: validation "} {
 		if !strings.Contains(text, line) {
 			t.Errorf("%s\nlacks %q", text, line)
 		}

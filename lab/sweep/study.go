@@ -69,7 +69,7 @@ func (f *Study) Keys() []string {
 func (f *Study) WriteTOML(w io.Writer, command string) error {
 	var b bytes.Buffer
 	evidence := f.Evidence()
-	fmt.Fprintf(&b, "# %s on %s, chosen on validation by\n#   %s\n# which tried %d settings in %d runs: %s", f.Search.Model, f.Dataset, command, len(f.Trials), f.Runs, evidence)
+	fmt.Fprintf(&b, "# %s on %s, chosen by validation %s with\n#   %s\n# which tried %d settings in %d runs: %s", f.Search.Model, f.Dataset, f.Best.measure, command, len(f.Trials), f.Runs, evidence)
 	if v := f.Defaults.Val(); f.Best != f.Defaults && len(v) == f.Seeds {
 		fmt.Fprintf(&b, ",\n# with the defaults %s", f.Defaults.score())
 	}
