@@ -190,7 +190,8 @@ func TestFolderFaults(t *testing.T) {
 
 		{"no id column", edges, "name,x\na,1\n", []string{"nodes.csv:1:1", "no id column", "id,label,split"}},
 		{"node tabs", edges, "id\tx\na\t1\n", []string{"nodes.csv:1:1", "separated by tabs"}},
-		{"nameless column", edges, "id,,x\na,1,2\n", []string{"nodes.csv:1:4", "column 2 of the header has no name"}},
+		{"nameless column", edges, "id,,x\na,1,2\n", []string{"nodes.csv:1:4", "column 2 of the header has no name", "nodes.csv starts with a header such as id,label", "index=False"}},
+		{"pandas index", ",source,target\n0,a,b\n", "id,x\na,1\nb,2\n", []string{"edges.csv:1:1", "column 1 of the header has no name; edges.csv starts with a header such as source,target,weight", "index=False"}},
 		{"column twice", edges, "id,x,X\na,1,2\n", []string{"nodes.csv:1:6", "twice"}},
 		{"id twice", edges, "id,x\na,1\nb,1\na,2\n", []string{`nodes.csv:4:1: "a"`, "the same id as in line 2"}},
 		{"id empty", edges, "id,x\n,1\n", []string{"nodes.csv:2", "the id is empty"}},

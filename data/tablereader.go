@@ -69,8 +69,8 @@ func (r *tableReader) reads(name string) bool {
 	return r.want != nil && slices.ContainsFunc(r.want.Columns, func(c schema.Column) bool { return c.Name == name })
 }
 
-// header checks the first row of a table, which is read and is one.
-func (r *tableReader) header(t *table) ([]string, error) {
+// header checks the first row of a table, which is read and is one such as usual.
+func (r *tableReader) header(t *table, usual string) ([]string, error) {
 	if len(t.row) > maxCols {
 		return nil, t.fault(0, "the header has %d columns; at most %d are supported", len(t.row), maxCols)
 	}
@@ -87,7 +87,7 @@ func (r *tableReader) header(t *table) ([]string, error) {
 		header[i] = strings.Clone(name)
 		low := strings.ToLower(name)
 		if name == "" {
-			return nil, t.fault(i, "column %d of the header has no name", i+1).hint("nodes.csv starts with a header such as id,label,split,f0,f1")
+			return nil, t.fault(i, "column %d of the header has no name", i+1).hint("%s starts with a header such as %s; pandas writes no column for its index with to_csv(…, index=False)", filepath.Base(t.file), usual)
 		}
 		if own[low] {
 			return nil, t.fault(i, "the header names this column twice")

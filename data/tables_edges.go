@@ -121,7 +121,7 @@ func (r *tableReader) edgeHeader(t *table, nodes *nodeTable, sample [][]string, 
 	if !asked && !model && (known < 2 || id0 && id1) && len(ends) < 2 {
 		return false, nil
 	}
-	header, err := r.header(t)
+	header, err := r.header(t, "source,target,weight")
 	if err != nil {
 		return false, err
 	}

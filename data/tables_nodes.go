@@ -202,7 +202,7 @@ func (r *tableReader) firstPass(from, edges tableFile, faults *Faults) (*nodeTab
 	if t.next(); t.err != nil {
 		return nil, t.err
 	}
-	header, err := r.header(t)
+	header, err := r.header(t, "id,label,split,f0,f1")
 	if err != nil {
 		return nil, err
 	}
