@@ -58,8 +58,11 @@ func openParquet(b []byte, mem *budget.Reservation) (_ *parquetRows, err error) 
 	}
 	for _, field := range f.Schema().Fields() {
 		write := cell
-		if logical := field.Type().LogicalType(); logical != nil && logical.UTF8 == nil && logical.Integer == nil && logical.Enum == nil {
+		if logical := field.Type().LogicalType(); logical != nil && logical.UTF8 == nil && logical.Enum == nil {
 			switch kind := field.Type().Kind(); {
+			case logical.Integer != nil && logical.Integer.IsSigned:
+			case logical.Integer != nil:
+				write = unsignedCell
 			case logical.Date != nil && kind == parquet.Int32:
 				write = func(v parquet.Value) string { return time.Unix(86400*int64(v.Int32()), 0).UTC().Format(time.DateOnly) }
 			case logical.Timestamp != nil && kind == parquet.Int64 && logical.Timestamp.Unit.Millis != nil:
@@ -152,6 +155,14 @@ func (p *parquetRows) close() {
 // stamp returns what writes a time, in UTC, that is counted as of wants it.
 func stamp(of func(int64) time.Time) func(parquet.Value) string {
 	return func(v parquet.Value) string { return of(v.Int64()).UTC().Format(time.RFC3339Nano) }
+}
+
+// unsignedCell is an integer whose type has no sign, which values do not say, as CSV has it.
+func unsignedCell(v parquet.Value) string {
+	if v.Kind() == parquet.Int32 {
+		return strconv.FormatUint(uint64(v.Uint32()), 10)
+	}
+	return strconv.FormatUint(v.Uint64(), 10)
 }
 
 // cell is a value of one of the types that checkParquet lets through as CSV has it, a text of

@@ -71,6 +71,23 @@ func TestParquetTimes(t *testing.T) {
 	}
 }
 
+// Unsigned integers have no sign at the borders of signed ones.
+func TestParquetUnsigned(t *testing.T) {
+	type row struct {
+		A uint32 `parquet:"a"`
+		B uint64 `parquet:"b"`
+		C int32  `parquet:"c"`
+	}
+	path := filepath.Join(t.TempDir(), "nodes.parquet")
+	if err := parquet.WriteFile(path, []row{{1<<31 - 1, 1<<63 - 1, 1<<31 - 1}, {1 << 31, 1 << 63, -1 << 31}, {1<<32 - 1, 1<<64 - 1, -1}}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := parquetText(mustRead(t, path), nil)
+	if want := "[\"a\" \"b\" \"c\"]\n[\"2147483647\" \"9223372036854775807\" \"2147483647\"]\n[\"2147483648\" \"9223372036854775808\" \"-2147483648\"]\n[\"4294967295\" \"18446744073709551615\" \"-1\"]\n"; err != nil || string(text) != want {
+		t.Errorf("%s, %v; want %s", text, err, want)
+	}
+}
+
 // A folder of Parquet files is the same graph as one of CSV files.
 func TestParquetFolder(t *testing.T) {
 	cat, dog := "cat", "dog"

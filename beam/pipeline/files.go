@@ -81,6 +81,7 @@ type parquetFile struct {
 	*parquet.File
 	io.Closer
 	path string
+	uint []bool // by column: integers have no sign
 }
 
 // openParquet opens a file, which is read into memory where it is not local.
@@ -111,6 +112,11 @@ func openParquet(ctx context.Context, path string) (_ *parquetFile, err error) {
 	if err != nil {
 		f.Close()
 		return nil, err
+	}
+	for _, path := range f.Schema().Columns() {
+		leaf, _ := f.Schema().Lookup(path...)
+		logical := leaf.Node.Type().LogicalType()
+		f.uint = append(f.uint, logical != nil && logical.Integer != nil && !logical.Integer.IsSigned)
 	}
 	return f, nil
 }
@@ -170,26 +176,34 @@ func (f *parquetFile) rows(c Chunk, visit func(i int, row parquet.Row) error) (e
 }
 
 // text is an id as the data write it.
-func text(v parquet.Value) (string, error) {
+func (f *parquetFile) text(v parquet.Value) (string, error) {
 	switch {
 	case v.IsNull():
 	case v.Kind() == parquet.ByteArray:
 		return string(v.ByteArray()), nil
+	case v.Kind() == parquet.Int32 && f.uint[v.Column()]:
+		return strconv.FormatUint(uint64(v.Uint32()), 10), nil
+	case v.Kind() == parquet.Int64 && f.uint[v.Column()]:
+		return strconv.FormatUint(v.Uint64(), 10), nil
 	case v.Kind() == parquet.Int64 || v.Kind() == parquet.Int32:
 		return strconv.FormatInt(v.Int64(), 10), nil
 	}
 	return "", errors.New("the id is missing, or neither a text nor an integer")
 }
 
-func number(v parquet.Value) (float32, error) {
-	switch v.Kind() {
-	case parquet.Float:
+func (f *parquetFile) number(v parquet.Value) (float32, error) {
+	switch kind := v.Kind(); {
+	case kind == parquet.Float:
 		return v.Float(), nil
-	case parquet.Double:
+	case kind == parquet.Double:
 		return float32(v.Double()), nil
-	case parquet.Int32, parquet.Int64:
+	case kind == parquet.Int32 && f.uint[v.Column()]:
+		return float32(v.Uint32()), nil
+	case kind == parquet.Int64 && f.uint[v.Column()]:
+		return float32(v.Uint64()), nil
+	case kind == parquet.Int32, kind == parquet.Int64:
 		return float32(v.Int64()), nil
-	case parquet.Boolean:
+	case kind == parquet.Boolean:
 		if v.Boolean() {
 			return 1, nil
 		}
@@ -240,7 +254,7 @@ func readNodes(ctx context.Context, c Chunk, names []string, width int) (ids []s
 			place, feature := at[v.Column()]
 			switch {
 			case v.Column() == id:
-				if ids[i], err = text(v); err != nil {
+				if ids[i], err = f.text(v); err != nil {
 					return err
 				}
 				continue
@@ -251,7 +265,7 @@ func readNodes(ctx context.Context, c Chunk, names []string, width int) (ids []s
 				}
 			}
 			if feature {
-				if out[place], err = number(v); err != nil {
+				if out[place], err = f.number(v); err != nil {
 					return err
 				}
 			}
@@ -282,9 +296,9 @@ func readEdges(ctx context.Context, c Chunk) (ends []string, err error) {
 		for _, v := range row {
 			switch v.Column() {
 			case source:
-				ends[2*i], err = text(v)
+				ends[2*i], err = f.text(v)
 			case target:
-				ends[2*i+1], err = text(v)
+				ends[2*i+1], err = f.text(v)
 			}
 			if err != nil {
 				return err
