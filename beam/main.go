@@ -23,14 +23,14 @@ const usage = `gsrc-beam uses a trained run of gsrc on a graph in Parquet files,
   gsrc-beam predict --model RUN --nodes PATTERN --edges PATTERN --out FOLDER
   gsrc-beam embed   --model RUN --nodes PATTERN --edges PATTERN --out FOLDER
   gsrc-beam refine  --model RUN --nodes PATTERN --edges PATTERN --out FOLDER
-  gsrc-beam shards  --data PATH --out FOLDER
+  gsrc-beam shards  --data PATH --out FOLDER [--model RUN]
 
 Flags, those of Beam's Go SDK among them:
 `
 
 func main() {
 	var o pipeline.Options
-	flag.StringVar(&o.Run, "model", "", "directory of the trained run")
+	flag.StringVar(&o.Run, "model", "", "directory of the trained run; shards: whose columns are written, all without it")
 	flag.StringVar(&o.Nodes, "nodes", "", "pattern of the nodes' Parquet files: id, and a list x of the features or a column each")
 	flag.StringVar(&o.Edges, "edges", "", "pattern of the edges' Parquet files: source and target")
 	flag.StringVar(&o.Out, "out", "", "folder for the output")
@@ -70,7 +70,7 @@ func main() {
 		err = do(ctx, o, *measure, pipeline.Refine)
 	case "shards":
 		var ds *data.Dataset
-		if ds, err = data.Load(*source, data.LoadOptions{Directed: o.Directed}); err == nil {
+		if ds, err = pipeline.LoadFor(o.Run, *source, o.Directed); err == nil {
 			err = pipeline.WriteShards(ctx, ds, o.Out, *files)
 		}
 	default:

@@ -64,10 +64,10 @@ func (l *loader) fromStore(dir string, s *store.Store) (*Dataset, error) {
 		return nil, badFile(dir, "the store has undirected edges, and directed ones are read: by --directed, or because the model was trained on such").hint("convert the data with --directed, or leave it out if the model needs no directions")
 	}
 	if want := l.opts.Columns; want != nil && about.Columns != nil {
-		a, _ := json.Marshal(want)
-		b, _ := json.Marshal(about.Columns)
+		a, _ := json.Marshal(want.Columns)
+		b, _ := json.Marshal(about.Columns.Columns)
 		if !bytes.Equal(a, b) {
-			return nil, badFile(dir, "the features of the store were prepared in another way than those of the model").hint("give the data that the store was made of")
+			return nil, badFile(dir, "the features of the store have other names, or another order, than those of the model, or were prepared in another way").hint("give the data that the store was made of")
 		}
 	}
 	n := int(s.Nodes)

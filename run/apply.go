@@ -59,9 +59,13 @@ func (r *Run) apply(path string, o *infer.PredictOptions) (*application, error) 
 	}
 	if path != "" {
 		load := o.Load
-		load.Directed, load.NoPrepare, load.Weights = r.Trained.Config.Data.Directed, true, data.IgnoreWeights
+		load.Directed, load.Weights = r.Trained.Config.Data.Directed, data.IgnoreWeights
+		load.Columns, load.NoPrepare = d.Columns, d.Columns == nil
 		if a.ds, err = data.Load(path, load); err != nil {
 			return nil, err
+		}
+		for _, text := range a.ds.Notes {
+			a.log("%s", text)
 		}
 	}
 	if a.ds == nil || a.ds.Checksum == r.info.Data.Checksum {

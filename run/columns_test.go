@@ -10,6 +10,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
 	"github.com/gsrc-dev/gsrc/export/onnx"
+	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
 	"github.com/gsrc-dev/gsrc/models"
 )
@@ -75,6 +76,41 @@ func TestBuildWithColumns(t *testing.T) {
 		if _, err := c.r.Build(t.Context(), filepath.Join(t.TempDir(), "dist"), c.o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
+	}
+}
+
+// A run takes the columns of tables by their names, as an export does.
+func TestColumnsOfARunByName(t *testing.T) {
+	dir := weightedTable(t, uneven)
+	out := filepath.Join(t.TempDir(), "run")
+	if _, err := Train(t.Context(), TrainOptions{Model: "gcn", Data: dir, Out: out, Set: []string{"train.epochs=3", "data.prepare=false", "data.weights=ignore"}}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "nodes.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	predicted := func(change func(row []string)) (*infer.Prediction, error) {
+		other, lines := weightedTable(t, uneven), strings.Split(string(text), "\n")
+		for i, line := range lines[:len(lines)-1] {
+			row := strings.Split(line, ",")
+			change(row)
+			lines[i] = strings.Join(row, ",")
+		}
+		if err := os.WriteFile(filepath.Join(other, "nodes.csv"), []byte(strings.Join(lines, "\n")), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return Predict(t.Context(), out, other, "", infer.PredictOptions{})
+	}
+	want, err := predicted(func([]string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := predicted(func(row []string) { row[3], row[4] = row[4], row[3] }); err != nil || p.TrainingGraph || !sameBits(p.Probabilities, want.Probabilities) {
+		t.Errorf("columns in another order give other answers: %v", err)
+	}
+	if _, err := predicted(func(row []string) { row[4] = strings.Replace(row[4], "depth", "deep", 1) }); err == nil || !strings.Contains(err.Error(), `lacks the column "depth"`) {
+		t.Errorf("a column of another name: %v", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -35,5 +36,26 @@ func TestUnsigned(t *testing.T) {
 	ends, err := readEdges(t.Context(), Chunk{Path: edges, Count: 1})
 	if err != nil || !slices.Equal(ends, []string{"2147483648", "9223372036854775808"}) {
 		t.Errorf("%v %v", ends, err)
+	}
+}
+
+// Shards of tables have the columns' names, and values that are not prepared.
+func TestShardsByName(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"nodes.csv": "id,size,depth\na,100,1\nb,250,2\n", "edges.csv": "source,target\na,b\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ds, err := LoadFor("", dir, false)
+	if err == nil {
+		err = WriteShards(t.Context(), ds, filepath.Join(dir, "shards"), 1)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, x, err := readNodes(t.Context(), Chunk{Path: filepath.Join(dir, "shards", "nodes-00000-of-00001.parquet"), Count: 2}, []string{"depth", "size"}, 2)
+	if err != nil || !slices.Equal(x, []float32{1, 100, 2, 250}) {
+		t.Errorf("%v %v", x, err)
 	}
 }

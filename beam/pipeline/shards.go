@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/run"
 )
 
 type nodeRow struct {
@@ -20,6 +22,60 @@ type nodeRow struct {
 type edgeRow struct {
 	Source string `parquet:"source"`
 	Target string `parquet:"target"`
+}
+
+// LoadFor reads a graph for [WriteShards]: with the columns of tables as they are, which models
+// read that this package uses, or those of a run alone, whose directory is not empty.
+func LoadFor(runDir, path string, directed bool) (*data.Dataset, error) {
+	load := data.LoadOptions{Directed: directed, NoPrepare: true}
+	if runDir != "" {
+		r, err := run.Open(runDir)
+		if err != nil {
+			return nil, err
+		}
+		d, err := r.Deploy()
+		if err != nil {
+			return nil, err
+		}
+		load.Columns, load.NoPrepare = d.Columns, d.Columns == nil
+	}
+	return data.Load(path, load)
+}
+
+// writeNodes writes a file of nodes, with a column for each feature where these have names.
+func writeNodes(path string, nodes []nodeRow, names []string) error {
+	if names == nil {
+		return parquet.WriteFile(path, nodes)
+	}
+	g := parquet.Group{idColumn: parquet.String(), "label": parquet.String()}
+	for _, name := range names {
+		g[name] = parquet.Leaf(parquet.FloatType)
+	}
+	if len(g) != 2+len(names) {
+		return fmt.Errorf("a feature is called %s or label, which others are in shards: call it something else", idColumn)
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	w := parquet.NewWriter(f, parquet.NewSchema("nodes", g))
+	at := map[string]int{}
+	for i, column := range w.Schema().Columns() {
+		at[column[0]] = i
+	}
+	row := make(parquet.Row, len(g))
+	for _, n := range nodes {
+		for name, text := range map[string]string{idColumn: n.ID, "label": n.Label} {
+			row[at[name]] = parquet.ByteArrayValue([]byte(text)).Level(0, 0, at[name])
+		}
+		for i, name := range names {
+			row[at[name]] = parquet.FloatValue(n.X[i]).Level(0, 0, at[name])
+		}
+		if _, err := w.WriteRows([]parquet.Row{row}); err != nil {
+			return errors.Join(err, f.Close())
+		}
+	}
+	return errors.Join(w.Close(), f.Close())
 }
 
 // WriteShards writes a graph as this package reads it: so many files nodes-*.parquet and
@@ -38,7 +94,10 @@ func WriteShards(ctx context.Context, ds *data.Dataset, dir string, files int) e
 	if err := prepare(ctx, dir); err != nil {
 		return err
 	}
-	var names []string
+	var names, features []string
+	if ds.Columns != nil {
+		features = ds.Columns.Features()
+	}
 	x := ds.X.ToDense()
 	for f := range files {
 		name := func(kind string) string {
@@ -56,7 +115,7 @@ func WriteShards(ctx context.Context, ds *data.Dataset, dir string, files int) e
 			}
 			nodes = append(nodes, row)
 		}
-		if err := parquet.WriteFile(name("nodes"), nodes); err != nil {
+		if err := writeNodes(name("nodes"), nodes, features); err != nil {
 			return err
 		}
 		var edges []edgeRow
