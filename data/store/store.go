@@ -110,7 +110,7 @@ func Open(dir string) (_ *Store, err error) {
 			return nil, fmt.Errorf("%s: %w", m.path, err)
 		}
 		s.arrays[a.Name] = m
-		ranges.Store(m, true)
+		ranges.Store(m, s)
 	}
 	return s, nil
 }
@@ -255,7 +255,8 @@ func Map(path string, n int64) (data []byte, free func() error, err error) {
 	return m.data, func() error { ranges.Delete(m); return m.free() }, nil
 }
 
-// ranges has the mapped arrays as keys, so that a fault finds its file.
+// ranges has the mapped arrays as keys, so that a fault finds its file, and their stores, which keep
+// the locks while slices of them are all that is left.
 var ranges sync.Map
 
 // Guard runs do, and returns a *[DamageError] where it reads what a file of a store has no

@@ -5,9 +5,11 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gsrc-dev/gsrc/internal/filelock"
 	"github.com/gsrc-dev/gsrc/rng"
@@ -314,5 +316,26 @@ func TestLocks(t *testing.T) {
 	}
 	if opened(t, dir).ID == id {
 		t.Error("the store is as before")
+	}
+}
+
+// A store is locked until Close, also when nothing but its slices is left.
+func TestLockWithoutStore(t *testing.T) {
+	dir := generated(t, small())
+	if s, err := Open(dir); err != nil || len(ViewOf[int32](s, "edges").Unchecked()) == 0 {
+		t.Fatal(err)
+	}
+	for range 3 {
+		runtime.GC()
+		time.Sleep(10 * time.Millisecond) // for finalizers
+	}
+	var held *filelock.HeldError
+	if err := Generate(dir, small(), Options{Memory: leastMemory, Force: true}); !errors.As(err, &held) {
+		t.Errorf("a store was replaced while it was read: %v", err)
+	}
+	for _, s := range ranges.Range {
+		if s, ok := s.(*Store); ok && s.dir == dir {
+			_ = s.Close()
+		}
 	}
 }
