@@ -35,7 +35,7 @@ func main() {
 	flag.StringVar(&o.Edges, "edges", "", "pattern of the edges' Parquet files: source and target")
 	flag.StringVar(&o.Out, "out", "", "folder for the output")
 	flag.Int64Var(&o.Partitions, "partitions", 0, "number of partitions; 0 is one for every 16,384 nodes")
-	flag.BoolVar(&o.Directed, "directed", false, "edges lead from source to target only")
+	flag.BoolVar(&o.Directed, "directed", false, "shards: keep the direction of edges; the others do as the run did in training")
 	flag.StringVar(&o.Search, "search", "auto", "how near nodes are found: exact, buckets, or auto, which is exact up to 200,000 nodes")
 	flag.IntVar(&o.Copies, "copies", 0, "buckets that a node is in; 0 is 8 to 32, as many as a sample needs to find 95 % of near nodes")
 	measure := flag.Bool("stages", false, "print what each stage was sent, and what it took of processors")

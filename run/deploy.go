@@ -32,6 +32,7 @@ type Deployed struct {
 	RawWeight  float32
 	Features   int
 	Classes    []string
+	Directed   bool // edges lead from source to target only
 	// Columns names the columns of tables that the features are; nil where these have no names.
 	Columns *schema.Schema
 }
@@ -71,7 +72,7 @@ func (r *Run) Deploy() (*Deployed, error) {
 	info := infer.Info{RawWeight: 1}
 	describeRefinement(&info, t)
 	d := &Deployed{Model: t.Model, Module: module, Params: t.Params, Constants: map[string]float32{}, Refinement: refinementOf(t), RawWeight: info.RawWeight,
-		Features: from.Features, Classes: infer.ClassNames(nil, from.Classes), Columns: from.Columns}
+		Features: from.Features, Classes: infer.ClassNames(nil, from.Classes), Directed: t.Config.Data.Directed, Columns: from.Columns}
 	if x := t.Refined; x != nil && !x.Raw {
 		if t.Module.Func(models.EncodeJudging) != nil {
 			d.Judging = t.Module

@@ -231,6 +231,14 @@ func Open(dir string) (*Run, error) {
 	return &Run{Dir: dir, Result: info.Result, Trained: trained, info: info}, nil
 }
 
+// CheckDirected returns an error where --directed is given for a run that was trained without it.
+func (r *Run) CheckDirected(given bool) error {
+	if given && !r.Trained.Config.Data.Directed {
+		return fmt.Errorf("%s was trained on edges without a direction, and --directed was given: leave it out, or train with --set data.directed=true", r.Dir)
+	}
+	return nil
+}
+
 // openWriting opens a run of which a file is made, data.LoadOptions.Output.
 func openWriting(dir string, o *data.LoadOptions) (*Run, error) {
 	r, err := Open(dir)

@@ -39,7 +39,7 @@ type Options struct {
 	Nodes, Edges string
 	Out          string // folder for the output
 	Partitions   int64  // 0 is one for every 16,384 nodes
-	Directed     bool   // edges lead from source to target only
+	Directed     bool   // edges lead from source to target only; of shards, or as the run was trained, which is taken from it
 	Memory       int64  // bytes that Prism may take in this process; 0 is what the process may use
 	Search       string // how near nodes are found: exact, buckets, or auto, which is exact up to [graph.ApproximateAbove] nodes; empty is auto
 	Copies       int    // buckets that a node is in; 0 is 8 to 32, as many as a sample needs for [WantedRecall]
@@ -109,10 +109,14 @@ func newPipeline(ctx context.Context, o Options, kind string) (*Pipeline, error)
 	if err != nil {
 		return nil, err
 	}
+	if err := r.CheckDirected(o.Directed); err != nil {
+		return nil, err
+	}
 	d, err := r.Deploy()
 	if err != nil {
 		return nil, err
 	}
+	o.Directed = d.Directed
 	if o.changed != nil {
 		o.changed(d)
 	}
@@ -180,7 +184,7 @@ func (x *Pipeline) build(s beam.Scope, d *run.Deployed, out *output, nodes, edge
 	}
 	if refines && x.options.Directed && (d.Judging != nil || out.Kind != kindEmbedding && d.Refinement.TwoStep > 0) {
 		if encodes {
-			return fmt.Errorf("%s reads edges in their direction where it encodes, and in both where it judges or finds them: leave out --directed", d.Model)
+			return fmt.Errorf("%s was trained with directed edges, which it reads in their direction where it encodes, and in both where it judges or finds them: use gsrc on one machine", d.Model)
 		}
 		x.options.Directed, out.Directed = false, false // a refined graph has no directions
 	}

@@ -290,13 +290,14 @@ func checkPredictions(t *testing.T, rows []string, sum *Summary, want *infer.Pre
 
 func TestPredict(t *testing.T) {
 	lib := orttest.Need(t)
-	load := other(400)
-	ds, err := data.Load("synthetic", load)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, model := range []string{"gcn", "sage", "gat"} {
-		runDir, dist := trained(t, model)
+	for i, model := range []string{"gcn", "sage", "gat", "sage"} {
+		load := other(400)
+		load.Directed = i == 3 // as the run, which says so
+		ds, err := data.Load("synthetic", load)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runDir, dist := trained(t, model, fmt.Sprint("data.directed=", load.Directed))
 		want, err := infer.Predict(t.Context(), dist, "synthetic", "", infer.PredictOptions{Load: load, Library: &lib})
 		if err != nil {
 			t.Fatal(err)
@@ -514,16 +515,21 @@ func TestRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	var o Options
-	for _, x := range []struct{ set, directed, want string }{
-		{"synthetic.degree=40", "", "(spectrum)"},
-		{"synthetic.degree=8", "directed", "--directed"},
+	for _, x := range []struct {
+		set, directed string
+		given         bool
+		want          string
+	}{
+		{"synthetic.degree=40", "false", false, "(spectrum)"},
+		{"synthetic.degree=8", "true", false, "with directed edges"},
+		{"synthetic.degree=8", "false", true, "--directed was given"},
 	} {
 		runDir := filepath.Join(t.TempDir(), "run")
-		if _, err := run.Train(t.Context(), run.TrainOptions{Model: "ecl-gsr", Data: "synthetic", Out: runDir, Set: []string{"synthetic.nodes=300", "train.epochs=1", "train.pretrain_steps=1", "synthetic.community_size=0", x.set}}); err != nil {
+		if _, err := run.Train(t.Context(), run.TrainOptions{Model: "ecl-gsr", Data: "synthetic", Out: runDir, Set: []string{"synthetic.nodes=300", "train.epochs=1", "train.pretrain_steps=1", "synthetic.community_size=0", x.set, "data.directed=" + x.directed}}); err != nil {
 			t.Fatal(err)
 		}
 		o = shards(t, ds, runDir)
-		o.Out, o.Directed = t.TempDir(), x.directed != ""
+		o.Out, o.Directed = t.TempDir(), x.given
 		for _, make := range []maker{Embed, Refine} {
 			if _, err := make(t.Context(), o); err == nil || !strings.Contains(err.Error(), x.want) {
 				t.Errorf("%s %s: %v", x.set, x.directed, err)

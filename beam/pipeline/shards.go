@@ -33,10 +33,14 @@ func LoadFor(runDir, path string, directed bool) (*data.Dataset, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := r.CheckDirected(directed); err != nil {
+			return nil, err
+		}
 		d, err := r.Deploy()
 		if err != nil {
 			return nil, err
 		}
+		load.Directed = d.Directed
 		load.Columns, load.NoPrepare = d.Columns, d.Columns == nil
 	}
 	return data.Load(path, load)
