@@ -212,8 +212,27 @@ func (f *parquetFile) number(v parquet.Value) (float32, error) {
 	return 0, errors.New("a feature is missing, or no number")
 }
 
+// featureColumns returns the columns that are features of a file, in its order; nil where they are in a list.
+func featureColumns(ctx context.Context, path string) (names []string, err error) {
+	f, err := openParquet(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	for _, column := range f.Schema().Columns() {
+		if column[0] == FeaturesColumn {
+			return nil, nil
+		}
+		if !slices.Contains(noFeatures, column[0]) {
+			names = append(names, column[0])
+		}
+	}
+	return names, nil
+}
+
 // readNodes reads the ids and the features of a chunk. names are the columns of the features in
-// the model's order; nil where these have no names.
+// the model's order, or in that of the first file where the model's have no names; nil where these
+// are in a list.
 func readNodes(ctx context.Context, c Chunk, names []string, width int) (ids []string, x []float32, err error) {
 	f, err := openParquet(ctx, c.Path)
 	if err != nil {
@@ -229,16 +248,12 @@ func readNodes(ctx context.Context, c Chunk, names []string, width int) (ids []s
 	at := map[int]int{} // place of a column's value among the features
 	if !listed {
 		if names == nil {
-			for _, path := range f.Schema().Columns() {
-				if name := path[0]; !slices.Contains(noFeatures, name) {
-					at[leaves[name]] = len(at)
-				}
-			}
+			return nil, nil, fmt.Errorf("%s has no list %s of all features, which another file has", c.Path, FeaturesColumn)
 		}
 		for i, name := range names {
 			column, ok := leaves[name]
 			if !ok {
-				return nil, nil, fmt.Errorf("%s has no column %s, which is a feature of the model, and no list %s of all features", c.Path, name, FeaturesColumn)
+				return nil, nil, fmt.Errorf("%s has no column %s, which is a feature of the model or of another file, and no list %s of all features", c.Path, name, FeaturesColumn)
 			}
 			at[column] = i
 		}

@@ -1,9 +1,11 @@
 package pipeline
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
@@ -57,5 +59,38 @@ func TestShardsByName(t *testing.T) {
 	_, x, err := readNodes(t.Context(), Chunk{Path: filepath.Join(dir, "shards", "nodes-00000-of-00001.parquet"), Count: 2}, []string{"depth", "size"}, 2)
 	if err != nil || !slices.Equal(x, []float32{1, 100, 2, 250}) {
 		t.Errorf("%v %v", x, err)
+	}
+}
+
+// Columns of features are those of the first file, by name in the others.
+func TestColumnsOfFirstFile(t *testing.T) {
+	type one struct {
+		ID   int64 `parquet:"id"`
+		A, B float32
+	}
+	type two struct {
+		B, A float32
+		ID   int64 `parquet:"id"`
+	}
+	type less struct {
+		ID   int64 `parquet:"id"`
+		A, C float32
+	}
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	if err := errors.Join(parquet.WriteFile(path("1"), []one{{1, 2, 3}}), parquet.WriteFile(path("2"), []two{{3, 2, 1}}), parquet.WriteFile(path("3"), []less{{1, 2, 3}})); err != nil {
+		t.Fatal(err)
+	}
+	names, err := featureColumns(t.Context(), path("1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"1", "2"} {
+		if _, x, err := readNodes(t.Context(), Chunk{Path: path(name), Count: 1}, names, 2); err != nil || !slices.Equal(x, []float32{2, 3}) {
+			t.Errorf("%s: %v %v", name, x, err)
+		}
+	}
+	if _, _, err := readNodes(t.Context(), Chunk{Path: path("3"), Count: 1}, names, 2); err == nil || !strings.Contains(err.Error(), "has no column B") {
+		t.Error(err)
 	}
 }

@@ -44,7 +44,7 @@ type Options struct {
 	Search       string // how near nodes are found: exact, buckets, or auto, which is exact up to [graph.ApproximateAbove] nodes; empty is auto
 	Copies       int    // buckets that a node is in; 0 is 8 to 32, as many as a sample needs for [WantedRecall]
 
-	columns []string            // names of the features, nil where they have none
+	columns []string            // names of the features, nil where they have none but a list
 	width   int                 // number of features
 	order   func([]Chunk)       // of tests: the order of elements
 	changed func(*run.Deployed) // likewise the model
@@ -137,6 +137,11 @@ func newPipeline(ctx context.Context, o Options, kind string) (*Pipeline, error)
 	}
 	if n == 0 {
 		return nil, fmt.Errorf("%s: there are no nodes", o.Nodes)
+	}
+	if o.columns == nil {
+		if o.columns, err = featureColumns(ctx, nodes[0].Path); err != nil {
+			return nil, err
+		}
 	}
 	l := Layout{Nodes: n, Partitions: o.Partitions}
 	if l.Partitions == 0 {
