@@ -59,7 +59,7 @@ func (l *loader) fromStore(dir string, s *store.Store) (*Dataset, error) {
 	}
 	if s.Directed != l.opts.Directed {
 		if s.Directed {
-			return nil, badFile(dir, "the store has directed edges").hint("give --directed, or convert the data without it")
+			return nil, badFile(dir, "the store has directed edges, and undirected ones are read").hint("convert the data without --directed; or give it here, unless the model was trained without it")
 		}
 		return nil, badFile(dir, "the store has undirected edges, and directed ones are read: by --directed, or because the model was trained on such").hint("convert the data with --directed, or leave it out if the model needs no directions")
 	}

@@ -96,6 +96,9 @@ func TestPredictWithARun(t *testing.T) {
 				t.Fatalf("%s: %v", model, err)
 			}
 		}
+		if _, err := Predict(t.Context(), out, other, "", infer.PredictOptions{Load: data.LoadOptions{Directed: true}}); err == nil || !strings.Contains(err.Error(), "leave it out") {
+			t.Errorf("%s, with --directed: %v", model, err)
+		}
 		file := filepath.Join(t.TempDir(), "out.csv")
 		p, err := Predict(context.Background(), out, other, file, infer.PredictOptions{Nodes: []string{"3", "8"}})
 		if err != nil || p.TrainingGraph || len(p.Predicted) != 900 || p.Report.Nodes != 2 {

@@ -245,6 +245,9 @@ func openWriting(dir string, o *data.LoadOptions) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := r.CheckDirected(o.Directed); err != nil {
+		return nil, err
+	}
 	r.output = o.Output
 	for _, name := range append(slices.Collect(maps.Keys(r.info.Files)), "run.json") {
 		if err := o.Spare(filepath.Join(dir, name)); err != nil {

@@ -181,7 +181,7 @@ is printed to standard error.`,
 	provider.register(flags)
 	numberFlag(flags, &o.Threads, "threads", 0, 0, "threads, 0 for one per processor")
 	tables.register(flags)
-	flags.BoolVar(&o.Load.Directed, "directed", false, "keep the direction of edges")
+	flags.BoolVar(&o.Load.Directed, "directed", false, "keep the direction of edges in reading the data of an export")
 	flags.Uint64Var(&o.Load.Seed, "seed", 0, "seed of the synthetic graph")
 	return c
 }
