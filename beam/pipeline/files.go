@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,6 +53,9 @@ func chunks(ctx context.Context, pattern string, most int64) (list []Chunk, rows
 		return nil, 0, fmt.Errorf("no file is called %s", pattern)
 	}
 	slices.Sort(paths)
+	if err := gap(paths); err != nil {
+		return nil, 0, err
+	}
 	for _, path := range paths {
 		f, err := openParquet(ctx, path)
 		if err != nil {
@@ -65,6 +69,28 @@ func chunks(ctx context.Context, pattern string, most int64) (list []Chunk, rows
 		rows += n
 	}
 	return list, rows, nil
+}
+
+// ofShards finds the numbers in the name of a file that is one of several.
+var ofShards = regexp.MustCompile(`-(\d+)-of-(\d+)[^/]*$`)
+
+// gap returns an error where files that are sorted lack one beside which another is, by its name.
+func gap(paths []string) error {
+	for _, path := range paths {
+		at := ofShards.FindStringSubmatchIndex(path)
+		if at == nil {
+			continue
+		}
+		i, _ := strconv.Atoi(path[at[2]:at[3]])
+		n, _ := strconv.Atoi(path[at[4]:at[5]])
+		for _, j := range []int{i - 1, i + 1} {
+			name := fmt.Sprintf("%s%0*d%s", path[:at[2]], at[3]-at[2], j, path[at[3]:])
+			if _, ok := slices.BinarySearch(paths, name); !ok && j >= 0 && j < n {
+				return fmt.Errorf("%s is missing: %s is one of %d files", name, path, n)
+			}
+		}
+	}
+	return nil
 }
 
 // readFile reads a file of any file system.

@@ -94,3 +94,17 @@ func TestColumnsOfFirstFile(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A file that others say there is, is missed.
+func TestGap(t *testing.T) {
+	for list, want := range map[string]string{
+		"a/n-00000-of-00003.parquet a/n-00001-of-00003.parquet a/n-00002-of-00003.parquet b-0-of-1 plain.parquet": "",
+		"a/n-00000-of-00003.parquet a/n-00002-of-00003.parquet":                                                   "a/n-00001-of-00003.parquet is missing",
+		"a/n-00000-of-00003.parquet a/n-00001-of-00003.parquet":                                                   "a/n-00002-of-00003.parquet is missing",
+		"a/n-1-of-3 a/n-2-of-3": "a/n-0-of-3 is missing",
+	} {
+		if err := gap(strings.Fields(list)); (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v", list, err)
+		}
+	}
+}
