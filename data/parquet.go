@@ -2,6 +2,7 @@ package data
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/gsrc-dev/gsrc/internal/budget"
+	"github.com/gsrc-dev/gsrc/internal/half"
 )
 
 // tableFile is a CSV file, unpacked, or a Parquet file that stands for one, held in memory.
@@ -174,6 +176,8 @@ func cell(v parquet.Value) string {
 			return "1"
 		}
 		return "0"
+	case parquet.FixedLenByteArray: // of float16
+		return strconv.FormatFloat(float64(half.To(binary.LittleEndian.Uint16(v.ByteArray()))), 'g', -1, 32)
 	case parquet.Int32:
 		return strconv.Itoa(int(v.Int32()))
 	case parquet.Int64:

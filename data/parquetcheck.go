@@ -60,8 +60,9 @@ func checkParquet(b []byte, mem *budget.Reservation) (rows, bytes int64, err err
 		if c.NumChildren != 0 || c.RepetitionType != nil && *c.RepetitionType == format.Repeated {
 			return 0, 0, fmt.Errorf("the column %q is nested", c.Name)
 		}
-		if c.Type == nil || *c.Type == format.FixedLenByteArray || *c.Type == format.Int96 {
-			return 0, 0, fmt.Errorf("the column %q is of a type that is not read", c.Name)
+		half := c.LogicalType != nil && c.LogicalType.Float16 != nil && c.TypeLength != nil && *c.TypeLength == 2
+		if c.Type == nil || *c.Type == format.FixedLenByteArray && !half || *c.Type == format.Int96 {
+			return 0, 0, fmt.Errorf("the column %q is of type %v, which is not read", c.Name, c.Type)
 		}
 	}
 	widest := make([]int64, len(columns))
@@ -269,6 +270,8 @@ func plainValues(kind format.Type, b []byte) (n int64) {
 		return int64(len(b) / 4)
 	case format.Int64, format.Double:
 		return int64(len(b) / 8)
+	case format.FixedLenByteArray: // of float16
+		return int64(len(b) / 2)
 	}
 	for ; len(b) >= 4; n++ {
 		size := int64(binary.LittleEndian.Uint32(b))

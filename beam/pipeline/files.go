@@ -3,6 +3,7 @@ package pipeline
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,8 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem"
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem/local"
 	"github.com/parquet-go/parquet-go"
+
+	"github.com/gsrc-dev/gsrc/internal/half"
 )
 
 // FeaturesColumn is the column of the nodes' files with all features of a node, a list of floats.
@@ -108,6 +111,7 @@ type parquetFile struct {
 	io.Closer
 	path string
 	uint []bool // by column: integers have no sign
+	half []bool // likewise: it is of float16
 }
 
 // openParquet opens a file, which is read into memory where it is not local.
@@ -138,6 +142,11 @@ func openParquet(ctx context.Context, path string) (_ *parquetFile, err error) {
 	if err != nil {
 		f.Close()
 		return nil, err
+	}
+	for _, e := range f.Metadata().Schema {
+		if e.Type != nil { // a leaf
+			f.half = append(f.half, e.LogicalType != nil && e.LogicalType.Float16 != nil)
+		}
 	}
 	for _, path := range f.Schema().Columns() {
 		leaf, _ := f.Schema().Lookup(path...)
@@ -234,8 +243,12 @@ func (f *parquetFile) number(v parquet.Value) (float32, error) {
 			return 1, nil
 		}
 		return 0, nil
+	case kind == parquet.FixedLenByteArray && f.half[v.Column()] && len(v.ByteArray()) == 2:
+		return half.To(binary.LittleEndian.Uint16(v.ByteArray())), nil
+	case v.IsNull():
+		return 0, errors.New("a feature is missing")
 	}
-	return 0, errors.New("a feature is missing, or no number")
+	return 0, fmt.Errorf("a feature is of type %s, which is no number", v.Kind())
 }
 
 // featureColumns returns the columns that are features of a file, in its order; nil where they are in a list.
