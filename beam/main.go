@@ -52,6 +52,10 @@ func main() {
 		command, args = args[0], args[1:]
 	}
 	_ = flag.CommandLine.Parse(args) // exits where it fails
+	if command != "" && flag.NArg() > 0 {
+		fmt.Fprintln(os.Stderr, "gsrc-beam:", tooMany(flag.Arg(0)))
+		os.Exit(2)
+	}
 	beam.Init()                      // of a worker, does not return
 	log.SetupLogging(*level, "text")
 	ctx := context.Background()
@@ -89,6 +93,11 @@ func unknown(command string) string {
 		return "the first argument must be a command: predict, embed, refine or shards"
 	}
 	return fmt.Sprintf("no command %q%s", command, nearest.Hint(command, []string{"predict", "embed", "refine", "shards"}))
+}
+
+// tooMany says that an argument is none of a flag.
+func tooMany(arg string) string {
+	return fmt.Sprintf("%q is one argument too many; put patterns of files in quotes, or the shell gives the files in their place", arg)
 }
 
 func fail(err error) {

@@ -1,6 +1,9 @@
 package main
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestUnknown(t *testing.T) {
 	for command, want := range map[string]string{
@@ -11,5 +14,12 @@ func TestUnknown(t *testing.T) {
 		if got := unknown(command); got != want {
 			t.Errorf("%q: %s", command, got)
 		}
+	}
+}
+
+// What flags leave over is refused, as a pattern without quotes leaves files.
+func TestTooMany(t *testing.T) {
+	if got := tooMany("b"); !strings.HasPrefix(got, `"b" is one argument too many; put patterns`) {
+		t.Error(got)
 	}
 }
