@@ -5,6 +5,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"log/slog"
 	"os"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
@@ -41,7 +42,7 @@ func main() {
 	measure := flag.Bool("stages", false, "print what each stage was sent, and what it took of processors")
 	source := flag.String("data", "", "shards: a graph in any form that gsrc reads")
 	files := flag.Int("files", 4, "shards: files of nodes, and of edges")
-	level := flag.String("log_level", "error", "what the SDK logs: debug, info, warn or error")
+	level := flag.String("log_level", "none", "what the SDK logs: none, debug, info, warn or error")
 	memory := flag.String("memory", "", "memory that Prism may take in this process, such as 4GiB; empty is what the process may use")
 	flag.Usage = func() {
 		fmt.Fprint(flag.CommandLine.Output(), usage)
@@ -56,8 +57,10 @@ func main() {
 		fmt.Fprintln(os.Stderr, "gsrc-beam:", tooMany(flag.Arg(0)))
 		os.Exit(2)
 	}
-	beam.Init()                      // of a worker, does not return
-	log.SetupLogging(*level, "text")
+	beam.Init() // of a worker, does not return
+	if slog.SetDefault(slog.New(slog.DiscardHandler)); *level != "none" {
+		log.SetupLogging(*level, "text")
+	}
 	ctx := context.Background()
 	var err error
 	if *memory != "" {
