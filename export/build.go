@@ -49,6 +49,10 @@ type BuildOptions struct {
 
 	Lowering     onnx.Lowering
 	NoEdgeWeight bool
+	// RawWeight is what the classifier takes an edge of the graph as it is for, 0 for 1, and
+	// WeightTransform, such as log1p, what was done to the weights that the models read.
+	RawWeight       float32
+	WeightTransform string
 	// SparseX, Symmetrize, Opset and Precision are those of [onnx.ModelOptions].
 	SparseX    bool
 	Symmetrize bool
@@ -335,11 +339,17 @@ func (o *BuildOptions) compiled(name string) (*ir.Func, error) {
 }
 
 // docs are the doc strings of inputs and outputs.
-func (m *built) docs() map[string]string {
+func (o *BuildOptions) docs(m *built) map[string]string {
 	docs := maps.Clone(ioDocs)
 	if m.Symmetric {
 		docs[onnx.InputEdgeIndex] = "edges, row 0 and row 1, in one direction or in both: the graph is made undirected inside, an edge counts once, self-loops are dropped and one a node is added"
 		docs[onnx.InputEdgeWeight] = "weight of each edge of edge_index; of an edge that is listed more than once, the first"
+	}
+	switch classifies := m.Name == "classifier"; {
+	case classifies && o.RawWeight != 0:
+		docs[onnx.InputEdgeWeight] += fmt.Sprintf("; an edge of the graph as it is weighs %v", o.RawWeight)
+	case o.WeightTransform != "" && !(classifies && o.Refinement != nil):
+		docs[onnx.InputEdgeWeight] += fmt.Sprintf("; %s of its weight in the data", o.WeightTransform)
 	}
 	for _, r := range m.fn.Results {
 		if source, ok := strings.CutPrefix(r.Name, onnx.EvidencePrefix); ok {
@@ -391,7 +401,7 @@ func (o *BuildOptions) models(programs []built) ([]built, error) {
 		var err error
 		m.Proto, m.stages, err = onnx.StagedModel(m.fn, o.Params, onnx.ModelOptions{
 			Lowering: m.Lowering, NoEdgeWeight: o.unweighted(m.Name), Constants: m.constants, SparseX: o.SparseX, Symmetrize: m.Symmetric, Opset: o.Opset, Precision: o.Precision,
-			Name: o.Model + "_" + m.Name, Doc: m.doc, Docs: m.docs(), Metadata: o.metadata(m), ProducerVersion: o.Version,
+			Name: o.Model + "_" + m.Name, Doc: m.doc, Docs: o.docs(&m), Metadata: o.metadata(m), ProducerVersion: o.Version,
 		})
 		if err != nil {
 			return nil, err
@@ -458,6 +468,12 @@ func (o *BuildOptions) metadata(m built) map[string]string {
 	}
 	if m.Name == "classifier" {
 		md["edge_weight"] = strconv.FormatBool(m.Weighted)
+		if m.Weighted && o.RawWeight != 0 {
+			md["raw_weight"] = strconv.FormatFloat(float64(o.RawWeight), 'g', -1, 32)
+		}
+	}
+	if o.WeightTransform != "" {
+		md["weight_transform"] = o.WeightTransform
 	}
 	if m.task != "node-embedding" && m.task != "edge-scoring" {
 		md["class_labels"] = jsonText(o.Classes)
@@ -528,7 +544,7 @@ func (o *BuildOptions) manifest(models []built) *manifest.Manifest {
 	m := &manifest.Manifest{
 		SchemaVersion: manifest.Version, Generator: "gsrc", Version: o.Version, Model: o.Model,
 		Inductive: o.inductive(), Lowering: o.Lowering, Opset: o.Opset, IRVersion: int(onnx.IRVersion(o.Opset)), SparseX: o.SparseX, Symmetrize: o.Symmetrize, Precision: o.Precision,
-		NumFeatures: int(o.Sample.X.Shape[1]), Classes: o.Classes, Dataset: o.Dataset, ConfigHash: o.ConfigHash, Columns: o.Columns,
+		NumFeatures: int(o.Sample.X.Shape[1]), Classes: o.Classes, Dataset: o.Dataset, ConfigHash: o.ConfigHash, Columns: o.Columns, WeightTransform: o.WeightTransform,
 		Metrics: finiteMetrics(o.Metrics), Temperature: o.Temperature, Models: map[string]manifest.ModelInfo{}, Files: map[string]manifest.FileInfo{}, Verified: !o.Unverified,
 	}
 	if m.Classes == nil {
@@ -549,7 +565,9 @@ func (o *BuildOptions) manifest(models []built) *manifest.Manifest {
 			m.Bounds = o.Bounds
 		}
 		if b.Name == "classifier" {
-			m.Task, m.EdgeWeight = b.task, b.Weighted
+			if m.Task, m.EdgeWeight = b.task, b.Weighted; b.Weighted {
+				m.RawWeight = o.RawWeight
+			}
 		}
 	}
 	return m

@@ -160,7 +160,7 @@ func (o *BuildOptions) addPipeline(models, programs []built) ([]built, error) {
 	var err error
 	if m.Proto, err = onnx.Pipeline(p, o.Params, *o.Refinement, onnx.ModelOptions{
 		Lowering: m.Lowering, NoEdgeWeight: o.NoEdgeWeight, Constants: m.constants, SparseX: m.Sparse, Symmetrize: m.Symmetric, Opset: o.Opset, Precision: o.Precision,
-		Name: o.Model + "_" + m.Name, Doc: m.doc, Docs: m.docs(), Metadata: o.metadata(m), ProducerVersion: o.Version,
+		Name: o.Model + "_" + m.Name, Doc: m.doc, Docs: o.docs(&m), Metadata: o.metadata(m), ProducerVersion: o.Version,
 	}); err != nil {
 		return nil, fmt.Errorf("pipeline.onnx: %w", err)
 	}

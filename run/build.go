@@ -233,6 +233,9 @@ func exported(t *train.Model, ds *data.Dataset) *ir.Module {
 
 // addInfo puts what inference needs beside the models among the files of an export.
 func addInfo(b *export.BuildOptions, info *infer.Info) error {
+	if b.WeightTransform = string(info.Weights); info.RawWeight != 1 {
+		b.RawWeight = info.RawWeight
+	}
 	text, err := json.MarshalIndent(info, "", "  ")
 	b.Files[infer.InfoFile] = append(text, '\n')
 	return err

@@ -113,7 +113,7 @@ func (f *file) describe() *Metadata { return &f.meta }
 
 func (f *file) infer(ctx context.Context, r *Request) (*Result, error) {
 	for _, in := range f.meta.Inputs {
-		if in.Name == "edge_weight" || in.Name == onnx.InputKnownLabels { // ones, and none known
+		if in.Name == "edge_weight" || in.Name == onnx.InputKnownLabels { // dist.Open says what it takes in their place
 			continue
 		}
 		if r.input(in.Name) == nil {

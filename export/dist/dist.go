@@ -3,6 +3,7 @@
 package dist
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,7 +114,8 @@ func (d *Dist) session(role string) (*ort.Session, error) {
 // Encode embeds the nodes of a graph: x float32 [N,D], xStruct float32 [N,S]
 // for an encoder that reads it and nil otherwise, edgeIndex int64 [2,E], weight
 // float32 [E] for an encoder that reads it (one that was trained on edges that were judged
-// before, or with their weights in the data) or nil for ones. It returns embedding, float32 [N,F], and, where candidates for edges are
+// before, or with their weights in the data, after the transform that Manifest.WeightTransform
+// names) or nil for ones. It returns embedding, float32 [N,F], and, where candidates for edges are
 // near by something else, similarity_rows, float32 [N,·], which say by what.
 func (d *Dist) Encode(x ort.Tensor, xStruct *ort.Tensor, edgeIndex ort.Tensor, weight *ort.Tensor) (map[string]ort.Tensor, error) {
 	in := map[string]ort.Tensor{"x": x}
@@ -153,7 +155,7 @@ func (d *Dist) ScoreByEvidence(x, edgeIndex, pairs ort.Tensor, weight *ort.Tenso
 }
 
 // Classify classifies the nodes of a graph: x float32 [N,D], edgeIndex int64
-// [2,E], weight float32 [E] or nil for ones. A model without a graph ignores
+// [2,E], weight float32 [E] or nil for Manifest.RawWeight each, ones if that is 0. A model without a graph ignores
 // the edges. It returns logits and probabilities, float32 [N,C].
 func (d *Dist) Classify(x, edgeIndex ort.Tensor, weight *ort.Tensor) (map[string]ort.Tensor, error) {
 	return d.ClassifyKnowing(x, edgeIndex, weight, nil)
@@ -262,6 +264,10 @@ func (d *Dist) addGraph(in map[string]ort.Tensor, takes map[string]bool, nodes i
 	if err := onnx.CheckWeights(edgeIndex, weight); err != nil {
 		return err
 	}
+	if raw := d.Manifest.RawWeight; weight == nil && (raw != 0 || takes[onnx.InputEdgeWeight]) {
+		w := ort.Float32s(slices.Repeat([]float32{cmp.Or(raw, 1)}, int(edgeIndex.Shape[1])), edgeIndex.Shape[1])
+		weight = &w
+	}
 	if takes[onnx.InputAdjacency] {
 		if nodes > onnx.MaxDenseNodes {
 			return fmt.Errorf("this export is of the dense form, which takes an adjacency matrix; %d nodes are too many for it: build it with --lowering degree-buckets", nodes)
@@ -277,10 +283,6 @@ func (d *Dist) addGraph(in map[string]ort.Tensor, takes map[string]bool, nodes i
 		}
 	}
 	if takes[onnx.InputEdgeWeight] {
-		if weight == nil {
-			w := ort.Float32s(slices.Repeat([]float32{1}, int(edgeIndex.Shape[1])), edgeIndex.Shape[1])
-			weight = &w
-		}
 		in[onnx.InputEdgeWeight] = *weight
 	} else if weight != nil && slices.ContainsFunc(weight.F32, func(w float32) bool { return w != 1 }) {
 		return errors.New("this model was built without edge weights; a classifier has them unless it is built with --no-edge-weight")

@@ -57,7 +57,14 @@ type Manifest struct {
 	// may list edges in one direction.
 	Symmetrize bool `json:"symmetrize,omitempty"`
 	// EdgeWeight tells whether the classifier takes edge weights.
-	EdgeWeight  bool               `json:"edge_weight"`
+	EdgeWeight bool `json:"edge_weight"`
+	// RawWeight is what every edge weighs where the classifier is given no weights; absent where
+	// that is 1.
+	RawWeight float32 `json:"raw_weight,omitempty"`
+	// WeightTransform is what was done to the weights that edges have in the data before the models
+	// read them, such as log1p; absent where nothing was, and where no model reads them.
+	WeightTransform string `json:"weight_transform,omitempty"`
+
 	Opset       int                `json:"opset"`
 	IRVersion   int                `json:"ir_version"`
 	NumFeatures int                `json:"num_features"`
