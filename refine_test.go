@@ -178,14 +178,14 @@ func TestRefineExport(t *testing.T) {
 	lines := strings.SplitAfter(string(text), "\n")
 	field := func(line, status string) string {
 		f := strings.Split(line, ",")
-		f[3] = status + "\n"
+		f[3] = status
 		return strings.Join(f, ",")
 	}
 	for _, c := range []struct{ name, text, want string }{
 		{"order", lines[0] + lines[2] + lines[1], ":3: the edges are not in the order"},
 		{"twice", lines[0] + lines[1] + lines[1], ":3: the edges are not in the order"},
-		{"node", lines[0] + "x,1,0.5,new\n", ":2: "},
-		{"probability", lines[0] + "0,1,much,new\n", ":2: "},
+		{"node", lines[0] + "x,1,0.5,new,0.5\n", ":2: "},
+		{"probability", lines[0] + "0,1,much,new,1\n", ":2: "},
 		{"status", lines[0] + field(lines[1], "none"), `:2: the status is "none"`},
 		{"columns", lines[0] + "0,1\n", "wrong number of fields"},
 	} {

@@ -16,13 +16,23 @@ import (
 // WriteRefined writes refined_edges.csv: source, target, probability and status of every
 // edge of the raw and the refined graph, with the data set's node ids.
 func (ds *Dataset) WriteRefined(w io.Writer, r *graph.Refined) error {
+	return ds.writeRefined(w, r, false)
+}
+
+// WriteWeighed writes the same with a column weight, that of each edge in the refined graph, behind the others:
+// the refined_edges.csv of an export.
+func (ds *Dataset) WriteWeighed(w io.Writer, r *graph.Refined) error {
+	return ds.writeRefined(w, r, true)
+}
+
+func (ds *Dataset) writeRefined(w io.Writer, r *graph.Refined, weights bool) error {
 	id := func(b []byte, v int32) []byte {
 		if ds.NodeIDs == nil {
 			return strconv.AppendInt(b, int64(v), 10)
 		}
 		return appendField(b, ds.NodeIDs[v])
 	}
-	return writeRefined(w, r, "source,target", func(b []byte, e [2]int32) []byte {
+	return writeRefined(w, r, "source,target", weights, func(b []byte, e [2]int32) []byte {
 		return id(append(id(b, e[0]), ','), e[1])
 	})
 }
@@ -31,7 +41,7 @@ func (ds *Dataset) WriteRefined(w io.Writer, r *graph.Refined) error {
 // [Dataset.WriteRefined] behind a column graph, the number of the graph, whose nodes are
 // numbered from 0.
 func (c *Collection) WriteRefined(w io.Writer, r *graph.Refined) error {
-	return writeRefined(w, r, "graph,source,target", func(b []byte, e [2]int32) []byte {
+	return writeRefined(w, r, "graph,source,target", false, func(b []byte, e [2]int32) []byte {
 		g := c.GraphOf(e[0])
 		b = strconv.AppendInt(b, int64(g), 10)
 		for _, v := range e {
@@ -43,9 +53,13 @@ func (c *Collection) WriteRefined(w io.Writer, r *graph.Refined) error {
 
 // writeRefined writes the edges of both graphs, with columns that tell them, which edge appends.
 // Every line is made in the same memory: edges are many.
-func writeRefined(w io.Writer, r *graph.Refined, columns string, edge func(b []byte, e [2]int32) []byte) error {
+func writeRefined(w io.Writer, r *graph.Refined, columns string, weights bool, edge func(b []byte, e [2]int32) []byte) error {
 	out := bufio.NewWriterSize(w, 1<<16)
-	b := append([]byte(columns), ",probability,status\n"...)
+	b := append([]byte(columns), ",probability,status"...)
+	if weights {
+		b = append(b, ",weight"...)
+	}
+	b = append(b, '\n')
 	for i, e := range r.Candidates.Edges {
 		s := r.Status(i)
 		if s == "" {
@@ -53,7 +67,11 @@ func writeRefined(w io.Writer, r *graph.Refined, columns string, edge func(b []b
 		}
 		b = append(edge(b, e), ',')
 		b = append(strconv.AppendFloat(b, float64(r.Probability[i]), 'g', -1, 32), ',')
-		b = append(append(b, s...), '\n')
+		b = append(b, s...)
+		if weights {
+			b = strconv.AppendFloat(append(b, ','), float64(r.Weight(i)), 'g', -1, 32)
+		}
+		b = append(b, '\n')
 		if _, err := out.Write(b); err != nil {
 			return err
 		}
@@ -79,7 +97,7 @@ func appendField(b []byte, s string) []byte {
 	return append(b, bytes.TrimSuffix(field.Bytes(), []byte("\n"))...)
 }
 
-// ReadRefined reads what [Dataset.WriteRefined] has written, for a graph refined in a mode
+// ReadRefined reads what [Dataset.WriteRefined] or [Dataset.WriteWeighed] has written, for a graph refined in a mode
 // and by a threshold as in [graph.Refined]. Its candidates are those that are edges of it
 // or of the data. path names the text in errors.
 func (ds *Dataset) ReadRefined(path string, text io.Reader, mode string, threshold float64) (*graph.Refined, error) {
@@ -88,9 +106,11 @@ func (ds *Dataset) ReadRefined(path string, text io.Reader, mode string, thresho
 		nodes[ds.NodeID(i)] = int32(i)
 	}
 	rows := csv.NewReader(text)
-	rows.FieldsPerRecord = 4
-	if _, err := rows.Read(); err != nil {
+	switch names, err := rows.Read(); {
+	case err != nil:
 		return nil, fmt.Errorf("%s: %w", path, err)
+	case len(names) < 4:
+		return nil, fmt.Errorf("%s:1: %q are not the columns of refined edges", path, names)
 	}
 	raw := ds.Graph.Undirected()
 	c := &graph.Candidates{N: ds.Graph.N}

@@ -3,6 +3,7 @@ package data
 import (
 	"bytes"
 	"encoding/csv"
+	"errors"
 	"io"
 	"slices"
 	"testing"
@@ -60,5 +61,27 @@ func TestWriteRefinedAllocates(t *testing.T) {
 		}
 	}); allocs > 20 {
 		t.Errorf("%v allocations for %d edges", allocs, n)
+	}
+}
+
+// An export's file has the weights of edges behind the other columns, and both files are read.
+func TestWriteWeighed(t *testing.T) {
+	ds := &Dataset{Graph: &graph.Graph{N: 3, Edges: [][2]int32{{0, 1}, {0, 2}}}}
+	r := &graph.Refined{Candidates: &graph.Candidates{N: 3, Edges: [][2]int32{{0, 1}, {0, 2}, {1, 2}}, Existing: []bool{true, true, false}}, Probability: []float32{0.75, 0.25, 0.5}, Threshold: 0.5}
+	for mode, want := range map[string]string{"expected": "0,1,0.75,old,0.75\n0,2,0.25,removed,0\n1,2,0.5,new,0.5\n", "threshold": "0,1,0.75,old,1\n0,2,0.25,removed,0\n1,2,0.5,new,1\n"} {
+		r.Mode = mode
+		var b, plain bytes.Buffer
+		if err := errors.Join(ds.WriteWeighed(&b, r), ds.WriteRefined(&plain, r)); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.String(); got != "source,target,probability,status,weight\n"+want {
+			t.Errorf("%s: %s", mode, got)
+		}
+		for _, text := range []*bytes.Buffer{&b, &plain} {
+			got, err := ds.ReadRefined("refined_edges.csv", text, mode, 0.5)
+			if err != nil || !slices.Equal(got.Weights(), r.Weights()) {
+				t.Errorf("%s: read as %v, %v", mode, got, err)
+			}
+		}
 	}
 }

@@ -170,7 +170,7 @@ func (n nodeTask) describe(b *export.BuildOptions, t *train.Model, test []int32)
 	}
 	if x := t.Refined; x != nil && !x.Raw {
 		var text bytes.Buffer
-		if err := ds.WriteRefined(&text, x); err != nil {
+		if err := ds.WriteWeighed(&text, x); err != nil {
 			return err
 		}
 		b.Files[infer.RefinedFile] = text.Bytes()
