@@ -25,10 +25,10 @@ const (
 	tritonMark    = "# Written by gsrc"
 )
 
-// WriteTriton writes the models of an export as a model repository of NVIDIA Triton:
+// WriteTriton writes the models of an export into a model repository of NVIDIA Triton:
 // for each a folder, such as gcn_classifier, with its configuration and, in the folder
-// of version 1, its file. An earlier repository that was written so is replaced at once;
-// a folder with other things is an error. The files are those of the export, byte for
+// of version 1, its file. An earlier one of the same run is replaced at once, other models stay, and what
+// [CheckTriton] refuses is an error before anything is written. The files are those of the export, byte for
 // byte.
 func WriteTriton(dist, dir string) error {
 	m, err := manifest.Read(dist)
@@ -40,29 +40,60 @@ func WriteTriton(dist, dir string) error {
 		return fmt.Errorf("cannot write the model repository: %w", err)
 	}
 	defer unlock()
-	files := map[string][]byte{}
+	if err := CheckTriton(dir, m); err != nil {
+		return err
+	}
 	for _, role := range slices.Sorted(maps.Keys(m.Models)) {
 		info := m.Models[role]
-		name := TritonName(m, role)
-		config, err := tritonConfiguration(name, m, role)
-		if err != nil {
+		name, files := TritonName(m, role), map[string][]byte{}
+		if files[tritonConfig], err = tritonConfiguration(name, m, role); err != nil {
 			return err
 		}
-		files[path.Join(name, tritonConfig)] = config
-		if files[path.Join(name, tritonVersion, tritonModel)], err = m.ReadFile(info.File); err != nil {
+		if files[path.Join(tritonVersion, tritonModel)], err = m.ReadFile(info.File); err != nil {
 			return err
 		}
 		if info.Data != "" {
 			// The model names this file, which stands beside it.
-			if files[path.Join(name, tritonVersion, path.Base(info.Data))], err = m.ReadFile(info.Data); err != nil {
+			if files[path.Join(tritonVersion, path.Base(info.Data))], err = m.ReadFile(info.Data); err != nil {
 				return err
 			}
 		}
-	}
-	if err := atomicfile.WriteFolder(dir, files, tritonReplaceable, atomicfile.WriteSynced); err != nil {
-		return fmt.Errorf("cannot write the model repository: %w", err)
+		if err := atomicfile.WriteFolder(filepath.Join(dir, name), files, func(string) error { return nil }, atomicfile.WriteSynced); err != nil {
+			return fmt.Errorf("cannot write the model repository: %w", err)
+		}
 	}
 	return nil
+}
+
+// CheckTriton is the error of [WriteTriton] to a folder that is no model repository, or has a model of
+// another run by the name that one of the export's would have. Of m it reads Model, Dataset and ConfigHash.
+func CheckTriton(dir string, m *manifest.Manifest) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	mine := map[string]bool{TritonName(m, pipelineRole.name): true}
+	for _, r := range roles {
+		mine[TritonName(m, r.name)] = true
+	}
+	for _, e := range entries {
+		model := filepath.Join(dir, e.Name())
+		switch config, _ := os.ReadFile(filepath.Join(model, tritonConfig)); {
+		case e.Type().IsRegular() && !strings.HasPrefix(e.Name(), "."):
+			return fmt.Errorf("%s holds %s, and a model repository holds nothing but folders of models; choose another folder", dir, e.Name())
+		case mine[e.Name()] && !bytes.Contains(config, []byte(tritonRun(m))):
+			return fmt.Errorf("%s is not of this run (%s on %s): give --triton another folder, or remove %s to replace it", model, m.Model, m.Dataset, model)
+		}
+	}
+	return nil
+}
+
+// tritonRun is the line of a configuration that says which run the model is of.
+func tritonRun(m *manifest.Manifest) string {
+	return fmt.Sprintf("# Run %s on %s\n", pbComment(m.ConfigHash), pbComment(m.Dataset))
 }
 
 // TritonName is what Triton calls a model of an export.
@@ -75,30 +106,13 @@ func TritonName(m *manifest.Manifest, role string) string {
 	}, m.Model+"_"+role)
 }
 
-// tritonReplaceable refuses a folder with anything that WriteTriton does not write.
-func tritonReplaceable(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		config, err := os.ReadFile(filepath.Join(dir, e.Name(), tritonConfig))
-		if err != nil || !bytes.HasPrefix(config, []byte(tritonMark)) {
-			return fmt.Errorf("%s holds %s, which gsrc has not written; choose another folder", dir, e.Name())
-		}
-	}
-	return nil
-}
-
 // tritonConfiguration is the ModelConfig of a model in protobuf's text format. There is
 // no batch dimension: nodes and edges of a graph are not separate questions.
 func tritonConfiguration(name string, m *manifest.Manifest, role string) ([]byte, error) {
 	info := m.Models[role]
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s %s from the %s of a %s trained on %s.\n", tritonMark, m.Version, role, pbComment(m.Model), pbComment(m.Dataset))
+	b.WriteString(tritonRun(m))
 	fmt.Fprintf(&b, "name: %s\nbackend: \"onnxruntime\"\ndefault_model_filename: %s\nmax_batch_size: 0\n", pbString(name), pbString(tritonModel))
 	for _, x := range []struct {
 		kind string

@@ -3,6 +3,7 @@ package export
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/export/dist"
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -145,8 +147,32 @@ func TestTriton(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(strange, "thesis.tex"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	d, _ := openDist(t, "ecl-gsr/struct=3/l1", nil)
+	d, o := openDist(t, "ecl-gsr/struct=3/l1", nil)
 	if err := WriteTriton(d.Manifest.Dir, strange); err == nil || !strings.Contains(err.Error(), "thesis.tex") {
 		t.Errorf("a folder of something else was replaced: %v", err)
+	}
+
+	// Models of other kinds share a repository; one of the same name of another run is refused.
+	dir := filepath.Join(t.TempDir(), "repository")
+	gcn, _ := openDist(t, "gcn/struct=0/l1", nil)
+	for _, d := range []*dist.Dist{d, gcn, d} {
+		if err := WriteTriton(d.Manifest.Dir, dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := readTree(t, dir)
+	if len(before) != 2*(len(d.Manifest.Models)+len(gcn.Manifest.Models)) {
+		t.Errorf("the repository has %v", slices.Sorted(maps.Keys(before)))
+	}
+	o.ConfigHash = "decaf"
+	other := filepath.Join(t.TempDir(), "dist")
+	if _, _, err := Build(t.Context(), other, o); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteTriton(other, dir); err == nil || !strings.Contains(err.Error(), "not of this run") {
+		t.Errorf("models of another run: %v", err)
+	}
+	if !maps.EqualFunc(readTree(t, dir), before, bytes.Equal) {
+		t.Error("a refusal changes the repository")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/models"
@@ -49,7 +50,7 @@ func (a *app) buildCommand() *cobra.Command {
 		Long: `Export the run in a directory as ONNX. Every model is run in onnxruntime on the
 training graph and on others, and compared with the compiled forward pass; where
 they differ by more than 1e-5 + 1e-4·max|b| nothing is written and the exit code
-is 3. --triton also writes the files as a model repository of NVIDIA Triton.
+is 3. --triton also writes the files into a model repository of NVIDIA Triton.
 
 With --emit ir, print the program of a model (for the sizes of --data, or of the
 synthetic graph) or of a .gsr file after the compiler's passes, and to standard
@@ -78,7 +79,7 @@ gorgonia graphs for Graphviz, one for each function; --func chooses.`,
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.out, "out", "", "folder of the export; an earlier export in it is replaced")
-	flags.StringVar(&f.triton, "triton", "", "folder of a Triton model repository to write beside the export")
+	flags.StringVar(&f.triton, "triton", "", "folder of a Triton model repository that the models are also written to; other models there stay")
 	parsedFlag(flags, &f.lowering, "lowering", string(onnx.DegreeBuckets), onnx.ParseLowering, "message passing: degree-buckets, precomputed-buckets (tables are inputs; fastest on large graphs), scatter, dense (an adjacency matrix; small graphs), or auto (scatter for small work, else degree-buckets)")
 	flags.BoolVar(&f.noWeight, "no-edge-weight", false, "leave out the classifier's edge weights: every edge counts the same")
 	flags.BoolVar(&f.sparseX, "sparse-x", false, "take the features in CSR (x_indptr, x_indices, x_values): faster where most are zero")
@@ -151,6 +152,11 @@ func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) er
 		return err
 	}
 	a.unchecked(run.Unchecked())
+	if f.triton != "" {
+		if err := export.CheckTriton(f.triton, &manifest.Manifest{Model: run.Trained.Model, Dataset: run.Result.Data, ConfigHash: run.Trained.Config.Hash()}); err != nil {
+			return err
+		}
+	}
 	ctx := c.Context()
 	o := gsrc.BuildOptions{Lowering: f.lowering, NoEdgeWeight: f.noWeight, SparseX: f.sparseX, Symmetrize: f.symmetrize, Pipeline: f.pipeline, WithColumns: f.withColumns, Opset: f.opset, Precision: precision, ExternalData: f.external, Uncalibrated: f.uncalibrated, Unverified: f.unverified, TestCases: f.testCases, Data: dataPath, Log: a.logf}
 	_, err = run.Build(ctx, f.out, o)
