@@ -143,16 +143,12 @@ func (a *app) compact(c *cobra.Command, o *serve.Options) error {
 
 // serve answers until the command's context ends.
 func (a *app) serve(c *cobra.Command, o *serve.Options, web, rpc string) (err error) {
-	var listeners [2]net.Listener
-	for i, address := range []string{web, rpc} {
-		if address == "" {
-			continue
-		}
-		if listeners[i], err = net.Listen("tcp", address); err != nil {
-			return err
-		}
-		defer listeners[i].Close()
+	// A port that is taken is told at once. Nobody is kept waiting by one that is bound while the graph is read.
+	taken, err := listen(web, rpc)
+	if err != nil {
+		return err
 	}
+	hangUp(taken)
 	var source string
 	o.Memory, source = budget.Default()
 	a.logf("memory: %s, from %s", budget.Format(o.Memory), source)
@@ -174,6 +170,11 @@ func (a *app) serve(c *cobra.Command, o *serve.Options, web, rpc string) (err er
 		case <-time.After(time.Second):
 		}
 	}()
+	listeners, err := listen(web, rpc)
+	if err != nil {
+		return err
+	}
+	defer hangUp(listeners)
 	scheme := "http"
 	if o.CertFile != "" {
 		scheme = "https"
@@ -196,6 +197,27 @@ func (a *app) serve(c *cobra.Command, o *serve.Options, web, rpc string) (err er
 		a.logf("stopped; every request was answered")
 	}
 	return err
+}
+
+// listen binds the addresses that are not empty, or none.
+func listen(addresses ...string) (list [2]net.Listener, err error) {
+	for i, address := range addresses {
+		if address != "" && err == nil {
+			list[i], err = net.Listen("tcp", address)
+		}
+	}
+	if err != nil {
+		hangUp(list)
+	}
+	return list, err
+}
+
+func hangUp(list [2]net.Listener) {
+	for _, l := range list {
+		if l != nil {
+			l.Close()
+		}
+	}
 }
 
 // requestLog is where requests are logged.
