@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/export/dist"
@@ -95,7 +96,7 @@ func files(d *dist.Dist, parallel int, maxPairs int64) ([]model, error) {
 			f.run = func(d *dist.Dist, r *Request) (map[string]ort.Tensor, error) {
 				k := value(r, "k").I64[0]
 				// No graph that the file takes has more neighbours.
-				return d.Refine(value(r, "x"), value(r, "edge_index"), optional(r, "edge_weight"), int(max(-1, min(k, onnx.MaxPipelineNodes))))
+				return d.Refine(value(r, "x"), value(r, "edge_index"), optional(r, "edge_weight"), int(max(math.MinInt32, min(k, onnx.MaxPipelineNodes))))
 			}
 		default: // a file for other programs
 			continue

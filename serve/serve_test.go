@@ -534,7 +534,7 @@ func TestPipeline(t *testing.T) {
 		if got := output(t, r, "refined_edge_index"); !slices.Equal(got.I64, want["refined_edge_index"].I64) {
 			t.Errorf("%s: refined edges %v, want %v", name, got.I64, want["refined_edge_index"].I64)
 		}
-		for n, text := range map[int64]string{-1: "k is -1", math.MinInt64: "k is -1"} {
+		for n, text := range map[int64]string{-1: "k is -1", -100: "k is -100", math.MinInt64: "k is -2147483648"} {
 			if _, err := ask(t.Context(), "pipeline", x, edges, k(n)); err == nil || !strings.Contains(err.Error(), text) {
 				t.Errorf("%s: k = %d gives %v", name, n, err)
 			}
