@@ -107,6 +107,9 @@ func ReadInfo(dir string) (*Info, error) {
 	if several, _ := filepath.Glob(filepath.Join(dir, "run-*", checkpoint.InfoFile)); errors.Is(err, fs.ErrNotExist) && len(several) > 0 {
 		return nil, fmt.Errorf("%s holds %d runs; name one of them, such as %s", dir, len(several), filepath.Dir(several[0]))
 	}
+	if _, there := os.Stat(filepath.Join(dir, "manifest.json")); there == nil && errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s is an export; this takes the run directory that it was built from", dir)
+	}
 	if files, _ := filepath.Glob(filepath.Join(dir, "*.onnx")); errors.Is(err, fs.ErrNotExist) && len(files) > 0 {
 		return nil, fmt.Errorf("%s is neither an export nor a run directory: it has %s, but no manifest.json, and no %s; build the export again", dir, filepath.Base(files[0]), checkpoint.InfoFile)
 	}

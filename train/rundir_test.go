@@ -16,4 +16,10 @@ func TestExportWithoutManifest(t *testing.T) {
 	if _, err := ReadInfo(dir); err == nil || !strings.Contains(err.Error(), "no manifest.json") {
 		t.Error(err)
 	}
+	if err := os.WriteFile(filepath.Join(dir, "manifest.json"), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadInfo(dir); err == nil || !strings.Contains(err.Error(), "is an export; this takes the run") {
+		t.Error(err)
+	}
 }
