@@ -63,7 +63,9 @@ func Import(ctx context.Context, o ImportOptions) (*Run, error) {
 		if stack, err = o.stack(file); err != nil {
 			return nil, fmt.Errorf("%s: %w", o.Weights, err)
 		}
-		o.Log("%s", describeStack(stack))
+		if o.Log("%s", describeStack(stack)); o.Expect == "" {
+			o.Log("warning: tensors do not tell all arguments, and nothing compares the logits: say with --layer what differs above, and prove it with --expect")
+		}
 	} else if o.Spec != "" || len(o.Settings) > 0 || len(o.Order) > 0 {
 		return nil, errors.New("settings and an order of layers are for state dicts of PyTorch Geometric; the model's own are options (--set)")
 	}
@@ -228,7 +230,7 @@ func describeStack(s *pyg.Stack) string {
 		case pyg.GAT:
 			args = append(args, fmt.Sprintf("heads=%d", l.Heads))
 			flag("concat", l.Concat)
-			args = append(args, fmt.Sprintf("negative_slope=%g", l.Slope))
+			args = append(args, "add_self_loops=true", fmt.Sprintf("negative_slope=%g", l.Slope))
 			flag("bias", l.Bias)
 			flag("residual", l.Residual)
 		case pyg.SAGE:

@@ -1,6 +1,7 @@
 package pyg
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -22,7 +23,12 @@ var weighted = []string{GCN, GAT, SAGE, Linear}
 var arguments = []argument{
 	{"activation", weighted, func(l *Layer, v string) error { return oneOf(&l.Activation, v, Activations...) }},
 	{"normalize", []string{GCN, SAGE}, func(l *Layer, v string) error { return boolean(&l.Normalize, v) }},
-	{"add_self_loops", []string{GCN}, func(l *Layer, v string) error { return boolean(&l.SelfLoops, v) }},
+	{"add_self_loops", []string{GCN, GAT}, func(l *Layer, v string) error {
+		if err := boolean(&l.SelfLoops, v); err != nil || l.SelfLoops || l.Kind == GCN {
+			return err
+		}
+		return errors.New("a GATConv that adds no self-loops is not read")
+	}},
 	{"improved", []string{GCN}, func(l *Layer, v string) error { return boolean(&l.Improved, v) }},
 	{"concat", []string{GAT}, func(l *Layer, v string) error { return boolean(&l.Concat, v) }},
 	{"negative_slope", []string{GAT}, func(l *Layer, v string) error { return number(&l.Slope, v, 0, 1) }},
