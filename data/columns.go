@@ -43,17 +43,11 @@ type profile struct {
 	overflow        bool           // too many of them
 }
 
+// Gaps are what a cell holds, in any case, where its value is missing.
+var Gaps = []string{"", "?", "na", "n/a", "#n/a", "nan", "none", "null", `\n`, "nat"}
+
 // gap reports whether a cell says that its value is missing.
-func gap(s string) bool {
-	if len(s) > 4 {
-		return false
-	}
-	switch strings.ToLower(s) {
-	case "", "?", "na", "n/a", "#n/a", "nan", "none", "null", `\n`, "nat":
-		return true
-	}
-	return false
-}
+func gap(s string) bool { return len(s) <= 4 && slices.Contains(Gaps, strings.ToLower(s)) }
 
 // yesNo reads a boolean that is a word.
 func yesNo(s string) (v float64, ok bool) {

@@ -5,6 +5,7 @@
 DIST is what "gsrc build RUN --with-columns" wrote, DATA a folder of "gsrc data generate", predictions.csv what
 "gsrc predict DIST --data DATA" says of it, which the answers are held against.
 """
+import json
 import sys
 
 import numpy as np
@@ -12,7 +13,10 @@ import onnxruntime as ort
 import pandas as pd
 
 dist, data, predictions = sys.argv[1:]
-frame = pd.read_csv(f"{data}/nodes.csv", parse_dates=["joined", "last_login"])
+schema = json.load(open(f"{dist}/manifest.json"))["columns"]
+# Cells as gsrc reads them: texts without spaces around them, of which some stand for a gap, in any case.
+frame = pd.read_csv(f"{data}/nodes.csv", dtype=str, keep_default_na=False).apply(lambda c: c.str.strip())
+frame = frame.mask(frame.apply(lambda c: c.str.lower().isin(schema["gaps"])))
 payments = pd.read_csv(f"{data}/edges.csv")
 
 # Edges as gsrc reads them: undirected, once for each pair (--merge sum), in both directions,
@@ -24,16 +28,17 @@ u, v, w = merged["u"].to_numpy(), merged["v"].to_numpy(), np.log1p(merged["w"]).
 
 model = ort.InferenceSession(f"{dist}/classifier_with_columns.onnx")
 inputs = {"edge_index": np.stack([np.append(u, v), np.append(v, u)]).astype(np.int64), "edge_weight": np.append(w, w)}
-for i in model.get_inputs():
-    if i.name in inputs:
+yes_no = {"true": 1, "t": 1, "yes": 1, "y": 1, "1": 1, "false": 0, "f": 0, "no": 0, "n": 0, "0": 0}
+for column in schema["columns"]:
+    c = frame[column["name"]]
+    if column["kind"] == "category":
+        inputs[column["name"]] = c.fillna("").to_numpy(dtype=object)
         continue
-    c = frame[i.name]
-    if i.type == "tensor(string)":
-        inputs[i.name] = c.fillna("").str.strip().to_numpy(dtype=object)
-    elif c.dtype.kind == "M":
-        inputs[i.name] = ((c - np.datetime64("1970-01-01")) / np.timedelta64(1, "s")).to_numpy(dtype=np.float64)
-    else:
-        inputs[i.name] = c.to_numpy(dtype=np.float64, na_value=np.nan)
+    if column["kind"] == "time":
+        c = (pd.to_datetime(c, utc=True, format="ISO8601") - pd.Timestamp(0, tz="UTC")) / pd.Timedelta("1s")
+    elif column["kind"] == "boolean":
+        c = c.str.lower().map(yes_no)
+    inputs[column["name"]] = pd.to_numeric(c).to_numpy(dtype=np.float64, na_value=np.nan)
 probabilities = model.run(["probabilities"], inputs)[0]
 
 expected = pd.read_csv(predictions)[["p_no", "p_yes"]].to_numpy()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,6 +52,9 @@ func TestBuildWithColumns(t *testing.T) {
 	}
 	if !strings.Contains(said, "classifier_with_columns.onnx gives what preprocess.onnx and classifier.onnx do") {
 		t.Errorf("said %s", said)
+	}
+	if !slices.Equal(m.Columns.Gaps, data.Gaps) {
+		t.Errorf("gaps are %q by the manifest", m.Columns.Gaps)
 	}
 	for _, name := range []string{export.PreprocessFile, export.WithColumnsFile} {
 		if m.Files[name].Bytes == 0 {

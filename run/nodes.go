@@ -161,7 +161,10 @@ func (n nodeTask) describe(b *export.BuildOptions, t *train.Model, test []int32)
 	for _, v := range test {
 		b.Sample.Test, b.Sample.Labels = append(b.Sample.Test, int(v)), append(b.Sample.Labels, int(ds.Labels[v]))
 	}
-	b.Columns = ds.Columns
+	if b.Columns = ds.Columns; n.tables() {
+		c := *ds.Columns
+		c.Gaps, b.Columns = data.Gaps, &c
+	}
 	info := n.inference(t)
 	info.Data.Name, info.Data.Checksum, info.Data.Nodes, info.Data.Corruption = ds.Name, ds.Checksum, ds.Graph.N, ds.Corruption
 	info.Data.Structural, info.Directed = ds.Structural, ds.Graph.Directed

@@ -58,6 +58,8 @@ type Schema struct {
 	Roles map[string]string `json:"roles,omitempty"`
 	// Merge says what weight edges had that were listed more than once.
 	Merge string `json:"merge,omitempty"`
+	// Gaps, of an export, are what cells of tables of text hold, in any case, where a value is missing.
+	Gaps []string `json:"gaps,omitempty"`
 }
 
 // LeftOut is a column that is no feature.
