@@ -55,6 +55,11 @@ func TestExportNamesTheTransformOfWeights(t *testing.T) {
 	if said := s.Metadata()["weight_transform"]; m.WeightTransform != "log1p" || said != "log1p" {
 		t.Errorf("the manifest says %q, the file %q", m.WeightTransform, said)
 	}
+	other := *m
+	other.WeightTransform = ""
+	if _, err := other.Session("classifier", ort.Options{Provider: ort.CPU, Library: &lib}); err == nil || !strings.Contains(err.Error(), "weight_transform") {
+		t.Errorf("a manifest that says another transform: %v", err)
+	}
 	text, err := m.ReadFile("classifier.onnx")
 	if err != nil || !strings.Contains(string(text), "log1p of its weight in the data") {
 		t.Errorf("the input does not say it: %v", err)

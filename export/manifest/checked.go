@@ -232,10 +232,10 @@ func (m *Manifest) agree(role string, s *ort.Session) error {
 	md := s.Metadata()
 	says := map[string]string{
 		"model": m.Model, "dataset": m.Dataset, "config_hash": m.ConfigHash, "gsrc_version": m.Version, "precision": cmp.Or(string(m.Precision), "fp32"),
-		"num_features": strconv.Itoa(m.NumFeatures), "inductive": strconv.FormatBool(m.Inductive), "symmetrize": strconv.FormatBool(m.Symmetrize), "hops": HopsText(info.Hops),
+		"num_features": strconv.Itoa(m.NumFeatures), "inductive": strconv.FormatBool(m.Inductive), "symmetrize": strconv.FormatBool(m.Symmetrize), "hops": HopsText(info.Hops), "weight_transform": m.WeightTransform,
 	}
 	if role == "classifier" {
-		says["edge_weight"] = strconv.FormatBool(m.EdgeWeight)
+		says["edge_weight"], says["raw_weight"] = strconv.FormatBool(m.EdgeWeight), strconv.FormatFloat(float64(m.RawWeight), 'g', -1, 32)
 		if m.Task != "" {
 			says["task"] = m.Task
 		}
