@@ -59,7 +59,7 @@ type Graph struct {
 	mu      sync.Mutex
 	keys    keys
 	waiting []*attempt
-	busy    bool // somebody works on what waits
+	busy    bool // somebody works on what waits, or has it wait
 	closed  bool
 	filling bool      // a version's answers are being made in the background
 	idle    sync.Cond // signalled when busy or filling ends
@@ -159,7 +159,7 @@ func OpenGraph(ctx context.Context, dist, path string, o GraphOptions) (*Graph, 
 }
 
 // Close waits for the version that is being made, and frees the models. No method may
-// be called after it but Update, which fails.
+// be called after it but Update and Compact, which fail.
 func (r *Graph) Close() {
 	r.mu.Lock()
 	r.closed = true

@@ -386,14 +386,27 @@ func (j *journal) rotate(version int64) error {
 }
 
 // Compact folds the updates of the journal into a graph that data.Load reads, and
-// returns its folder. It must not be called while updates are made.
+// returns its folder. It waits until no update is left to make, those included whose
+// context has ended; updates that come meanwhile wait for it.
 func (r *Graph) Compact() (string, error) {
-	j, s := r.journal, r.Snapshot()
+	j := r.journal
 	if j == nil {
 		return "", errors.New("there is no journal")
 	}
 	j.busy <- struct{}{}
 	defer func() { <-j.busy }()
+	r.mu.Lock()
+	for r.busy {
+		r.idle.Wait()
+	}
+	closed, keys := r.closed, r.keys.list()
+	r.busy = !closed
+	r.mu.Unlock()
+	if closed {
+		return "", errClosed
+	}
+	defer func() { go r.updateAll() }()
+	s := r.Snapshot()
 	path := filepath.Join(j.dir, graphName(s.Version))
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
@@ -404,7 +417,7 @@ func (r *Graph) Compact() (string, error) {
 	if err := j.rotate(s.Version); err != nil {
 		return "", err
 	}
-	return j.writeGraph(s, r.labels, r.keys.list())
+	return j.writeGraph(s, r.labels, keys)
 }
 
 // writeGraph writes the graph of a version, and removes what it takes the place of.

@@ -250,6 +250,55 @@ func TestJournal(t *testing.T) {
 	}
 }
 
+// An update whose caller has gone is in the graph that Compact writes, and the journal goes
+// on behind it.
+func TestCompactWaits(t *testing.T) {
+	dist, path := friends(t)
+	dir := filepath.Join(t.TempDir(), "journal")
+	r := open(t, dist, path, dir)
+	mustUpdate(t, r, Update{X: []float32{30, 1}, IDs: []string{"new 0"}})
+	advance, goOn := r.advance, make(chan struct{})
+	r.advance = func(ctx context.Context, old, next *Snapshot, c *changes) error {
+		<-goOn
+		return advance(ctx, old, next, c)
+	}
+	late := func(i int) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if _, err := r.Update(ctx, Update{X: []float32{30, 1}, IDs: []string{fmt.Sprint("new ", i)}}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("update %d: %v", i, err)
+		}
+	}
+	late(1)
+	late(2)
+	var folder string
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		var err error
+		if folder, err = r.Compact(); err != nil {
+			t.Error(err)
+		}
+	})
+	time.Sleep(100 * time.Millisecond) // for a Compact that does not wait
+	close(goOn)
+	wg.Wait()
+	if want := filepath.Join(dir, graphName(r.Snapshot().Version)); folder != want || r.Snapshot().Nodes() != 43 {
+		t.Errorf("compacted into %s, want %s of %d nodes", folder, want, r.Snapshot().Nodes())
+	}
+	mustUpdate(t, r, Update{X: []float32{30, 1}, IDs: []string{"new 3"}})
+	r.Close()
+	if _, err := r.Compact(); !errors.Is(err, errClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+	r = open(t, dist, path, dir)
+	defer r.Close()
+	for i := range 4 {
+		if _, err := r.Snapshot().Find(fmt.Sprint("new ", i)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // A journal of something else, or one that is in use or damaged, is refused, and said to
 // be.
 func TestJournalFaults(t *testing.T) {
