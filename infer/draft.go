@@ -162,6 +162,12 @@ func (d *draft) resolve(u *Update) (*edit, error) {
 			return nil, badUpdate("feature %d of the node %.200q is %v; features are finite", i%width, u.ChangeNodes[i/width], v)
 		}
 	}
+	if i := tooLarge(width, u.X); i >= 0 {
+		return nil, badUpdate("the features of new node %d %s", i, tooLargeText)
+	}
+	if i := tooLarge(width, u.ChangeX); i >= 0 {
+		return nil, badUpdate("the features of the node %.200q %s", u.ChangeNodes[i], tooLargeText)
+	}
 	fresh := make(map[string]int32, count)
 	for i := range count {
 		number := d.x.rows + i

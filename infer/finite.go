@@ -2,6 +2,7 @@ package infer
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/data"
 )
@@ -40,6 +41,23 @@ func notFinite(classes int, lists ...[]float32) int {
 	return first
 }
 
+// tooLarge returns the first row whose squared norm is not finite in float32: cosines with
+// it are no numbers. −1 if there is none.
+func tooLarge(width int, x []float32) int {
+	for i := 0; i < len(x); i += width {
+		sum := float32(0)
+		for _, v := range x[i : i+width] {
+			sum += v * v
+		}
+		if sum-sum != 0 {
+			return i / width
+		}
+	}
+	return -1
+}
+
+const tooLargeText = "are too large: the sum of their squares is no float32; scale the features to the size that the model was trained on"
+
 // largest describes the feature of the largest magnitude.
 func largest(x *data.Features, name func(row int) string) string {
 	top, row, col := x.Largest()
@@ -62,10 +80,18 @@ func (s *Snapshot) finite() error {
 func (s *Snapshot) notFinite(v int) error {
 	var scratch []float32
 	ds, number := s.dataset(&scratch)
-	return &FiniteError{What: fmt.Sprintf("node %q", s.name(v)), Largest: largest(ds.X, func(row int) string {
+	old := s.r.current.Load() // the version before, where s is being made
+	node := func(v int) string {
+		text := fmt.Sprintf("node %q", s.name(v))
+		if old != nil && old.Version < s.Version && v < old.Numbers() && slices.Equal(old.x.row(v), s.x.row(v)) {
+			text += " (whose features the update leaves as they are)"
+		}
+		return text
+	}
+	return &FiniteError{What: node(v), Largest: largest(ds.X, func(row int) string {
 		if number != nil {
 			row = int(number[row])
 		}
-		return fmt.Sprintf("node %q", s.name(row))
+		return node(row)
 	})}
 }

@@ -182,6 +182,9 @@ func (r *Graph) prepare(s *Snapshot, o GraphOptions) error {
 	if o.ReadOnly || o.Exact || r.p.info.Graph == "refined" && !r.p.manifest.Inductive {
 		return nil
 	}
+	if v := tooLarge(s.x.cols, s.features()); v >= 0 {
+		r.p.o.Log("updates may be refused until node %q is deleted or changed: its features %s", s.name(v), tooLargeText)
+	}
 	r.more.node, r.more.edge = r.incrementalBytes(s)
 	if err := r.grow(s); err != nil {
 		return err

@@ -321,11 +321,17 @@ func TestVersionsAreFinite(t *testing.T) {
 			huge := slices.Repeat([]float32{3e38}, ds.X.Cols)
 			fine := slices.Clone(r.Snapshot().x.row(3))
 			var fault *UpdateError
-			if _, err := r.Update(t.Context(), Update{X: huge, Sources: []string{"120"}, Targets: []string{"4"}}); !errors.As(err, &fault) || !strings.Contains(err.Error(), `of node "120"`) {
+			if _, err := r.Update(t.Context(), Update{X: huge, Sources: []string{"120"}, Targets: []string{"4"}}); !errors.As(err, &fault) || !strings.Contains(err.Error(), "of new node 0 are too large") {
 				t.Errorf("%s: an update whose answers are not finite: %v", model, err)
 			}
-			if _, err := r.Update(t.Context(), Update{ChangeX: huge, ChangeNodes: []string{"9"}}); !errors.As(err, &fault) || !strings.Contains(err.Error(), `of node "9"`) {
+			if _, err := r.Update(t.Context(), Update{ChangeX: huge, ChangeNodes: []string{"9"}}); !errors.As(err, &fault) || !strings.Contains(err.Error(), `of the node "9" are too large`) {
 				t.Errorf("%s: features that are too large: %v", model, err)
+			}
+			// One that would spoil comparisons with every later node.
+			one := make([]float32, ds.X.Cols)
+			one[0] = 3e38
+			if _, err := r.Update(t.Context(), Update{X: one}); !errors.As(err, &fault) {
+				t.Errorf("%s: a new node with one feature that is too large: %v", model, err)
 			}
 			all := []*attempt{
 				{u: Update{ChangeX: fine, ChangeNodes: []string{"1"}}},
@@ -375,6 +381,14 @@ func TestVersionsAreFinite(t *testing.T) {
 			}
 			if _, err := OpenGraph(t.Context(), dist, path, GraphOptions{PredictOptions: PredictOptions{Provider: ort.CPU}, Exact: exact}); !errors.As(err, &finite) {
 				t.Errorf("%s: a graph with a feature that is too large: %v", model, err)
+			}
+			// A fault is told from what was there before.
+			next := *r.Snapshot()
+			next.Version++
+			next.x = matrixOf(next.x.appendRows(nil, next.deleted.has), next.x.cols)
+			copy(next.x.row(7), huge)
+			if text := next.notFinite(8).Error(); !strings.Contains(text, `node "8" (whose features the update leaves as they are) is`) || !strings.Contains(text, `node "7": scale`) {
+				t.Errorf("%s: %s", model, text)
 			}
 		}
 	}

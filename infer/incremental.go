@@ -371,7 +371,7 @@ func (inc *incremental) follow(ctx context.Context, old, next *Snapshot, c *chan
 		}
 		return h.row(v)
 	}
-	broken := func(v int32) bool { return notFinite(h.width, row(v)) >= 0 }
+	broken := func(v int32) bool { return tooLarge(h.width, row(v)) >= 0 }
 	var failed atomic.Bool
 	inc.pool.For(len(dirty), 1<<9, kernels.BodyFunc(func(lo, hi int) {
 		if slices.ContainsFunc(dirty[lo:hi], broken) {
