@@ -61,6 +61,7 @@ func ParseNamed(file, src string, names Names) (m *Module, err error) {
 	if err := Verify(p.m); err != nil {
 		p.failAt(err)
 	}
+	p.m.file, p.m.at = p.file, p.at
 	return p.m, nil
 }
 

@@ -15,6 +15,18 @@ type Module struct {
 	// Parts are functions that others contain, such as an encoder. They are neither called nor
 	// printed: a program that extends the module may replace and call them (see [Names]).
 	Parts []*Func
+
+	file string        // the text that it was parsed from
+	at   map[any]token // where parameters, functions, arguments and operations stand there
+}
+
+// Errorf returns an error about a function, an argument, a parameter or an operation: a
+// *[SyntaxError] with its place, where the module was parsed.
+func (m *Module) Errorf(at any, format string, args ...any) error {
+	if t := m.at[at]; t.line > 0 {
+		return &SyntaxError{File: m.file, Line: t.line, Col: t.col, Near: firstLine(t.text), Msg: fmt.Sprintf(format, args...)}
+	}
+	return fmt.Errorf(format, args...)
 }
 
 // Func is a straight-line function in single-assignment form.

@@ -59,7 +59,10 @@ func (g graphTask) check(m *ir.Module) error {
 	if f := m.Func("classify"); f != nil && f.Arg("batch") == nil {
 		return fmt.Errorf("train: module @%s classifies nodes, and the data are a collection of graphs: its @classify takes no batch", m.Name)
 	}
-	return nil
+	return checkSignatures(m, "G", map[string]ir.Type{
+		"x": ir.T(ir.F32, "N", "D"), "g": ir.GraphType("N", "E"), "w": ir.T(ir.F32, "E"), "ramp": ir.T(ir.F32),
+		"batch": ir.T(ir.I64, "N"), "labels": ir.T(ir.I64, "G"), "targets": ir.T(ir.F32, "G", "C"),
+	})
 }
 
 // DataInfo leaves sizes open, since batches differ. Where a device wants it, they are padded:

@@ -64,7 +64,12 @@ func (n nodeTask) check(m *ir.Module) error {
 	if f := m.Func("classify"); f != nil && f.Arg("batch") != nil {
 		return fmt.Errorf("train: module @%s classifies graphs in batches, and the data are one graph", m.Name)
 	}
-	return nil
+	return checkSignatures(m, "N", map[string]ir.Type{
+		"x": ir.T(ir.F32, "N", "D"), "g": ir.GraphType("N", "E"), "w": ir.T(ir.F32, "E"), "ramp": ir.T(ir.F32),
+		"train_idx": ir.T(ir.I64, "T"), "labels": ir.T(ir.I64, "T"), "targets": ir.T(ir.F32, "T", "C"),
+		models.OuterIdx: ir.T(ir.I64, "V"), models.OuterLabels: ir.T(ir.I64, "V"),
+		models.KnownLabels: ir.T(ir.F32, "N", "C"), models.TrainLabels: ir.T(ir.F32, "N", "C"), models.SelfLoops: ir.T(ir.F32, "N"),
+	})
 }
 
 func (n nodeTask) DataInfo(_ runtime.Device, cfg *config.Config, split data.Split) passes.DataInfo {

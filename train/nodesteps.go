@@ -335,9 +335,6 @@ func (t *nodeSteps) classify(g, w *runtime.Buffer, rebind bool) (logits, probs *
 			return nil, nil, err
 		}
 	}
-	if logits == nil || probs == nil {
-		return nil, nil, errLacksLogits
-	}
 	if err := t.checkLogits(logits); err != nil {
 		return nil, nil, err
 	}
@@ -346,8 +343,6 @@ func (t *nodeSteps) classify(g, w *runtime.Buffer, rebind bool) (logits, probs *
 	}
 	return logits, probs, nil
 }
-
-var errLacksLogits = errors.New("train: @classify has no results logits and probabilities")
 
 func (t *nodeSteps) checkLogits(logits *runtime.Buffer) error {
 	if n := t.ds.Graph.N; len(logits.Dims) != 2 || logits.Dims[0] != n || logits.Dims[1] != t.info.Classes {
@@ -359,9 +354,6 @@ func (t *nodeSteps) checkLogits(logits *runtime.Buffer) error {
 // scoreLogits judges the logits that the classifier has just computed where they lie: the
 // host gets to see the counts.
 func (t *nodeSteps) scoreLogits(logits *runtime.Buffer) (score, error) {
-	if logits == nil {
-		return score{}, errLacksLogits
-	}
 	if err := t.checkLogits(logits); err != nil {
 		return score{}, err
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/ir"
 )
 
 // What cannot be trained is refused with the option that asks for it, before there is a folder.
@@ -103,6 +104,36 @@ func TestProgramOfOtherSizes(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "run")
 		_, err = Train(context.Background(), Job{Model: "whole.gsr", Module: m, Task: Nodes(ds)}, cfg, Options{Dir: dir})
 		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+		if _, err := os.Stat(dir); !os.IsNotExist(err) {
+			t.Errorf("the folder is there (%v)", err)
+		}
+	}
+}
+
+// A program whose functions take or give other values than training does is refused, with the
+// place, before it has a folder.
+func TestSignatures(t *testing.T) {
+	ds := synthetic(t, 1)
+	cfg := configure(t, "mlp")
+	whole, err := Nodes(ds).Module("mlp", cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := whole.String()
+	for want, change := range map[string][2]string{
+		"training gives @train no %idx; it gives %g, ":               {"%train_idx", "%idx"},
+		"@train takes %train_idx: i64[N], and training gives i64[T]": {"[T", "[N"},
+		"@classify has no result logits: f32[N,C]":                   {"-> (logits:", "-> (scores:"},
+	} {
+		m, err := ir.Parse("own.gsr", strings.ReplaceAll(text, change[0], change[1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := filepath.Join(t.TempDir(), "run")
+		var at *ir.SyntaxError
+		if _, err = Train(context.Background(), Job{Model: "own.gsr", Module: m, Task: Nodes(ds)}, cfg, Options{Dir: dir}); !errors.As(err, &at) || !strings.Contains(err.Error(), want) || at.Line == 0 {
 			t.Errorf("%v, want %q", err, want)
 		}
 		if _, err := os.Stat(dir); !os.IsNotExist(err) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -302,6 +303,52 @@ func checkSizes(m *ir.Module, model string, d *TaskInfo) error {
 		}
 		if err := errors.Join(check(f, f.Arg("x"), "features", d.Features.Cols), check(f, f.Result("logits"), "classes", d.Classes)); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// checkSignatures returns an error if @classify of a program does not give logits and
+// probabilities of what is classified, of which there are as many as a symbol says, or if
+// it or @train takes what training does not give. Arguments of programs that refine are
+// those of the zoo.
+func checkSignatures(m *ir.Module, items ir.Dim, args map[string]ir.Type) error {
+	for _, f := range m.Funcs {
+		if f.Name != "classify" && f.Name != "train" {
+			continue
+		}
+		stands := map[ir.Dim]ir.Dim{} // the sizes that symbols of f stand for
+		fits := func(have, want ir.Type) bool {
+			if have.DType != want.DType || have.IsGraph() != want.IsGraph() || len(have.Dims) != len(want.Dims) {
+				return false
+			}
+			for i, d := range have.Dims {
+				if _, fixed := d.Size(); !fixed && cmp.Or(stands[d], want.Dims[i]) != want.Dims[i] {
+					return false
+				} else if !fixed {
+					stands[d] = want.Dims[i]
+				}
+			}
+			return true
+		}
+		for _, a := range f.Args {
+			switch want, ok := args[a.Name]; {
+			case m.Func("train") == nil:
+			case !ok:
+				return m.Errorf(a, "training gives @%s no %%%s; it gives %%%s", f.Name, a.Name, strings.Join(slices.Sorted(maps.Keys(args)), ", %"))
+			case !fits(a.Type, want):
+				return m.Errorf(a, "@%s takes %%%s: %s, and training gives %s", f.Name, a.Name, a.Type, want)
+			}
+		}
+		for _, name := range []string{"logits", "probabilities"} {
+			want := ir.T(ir.F32, items, "C")
+			switch v := f.Result(name); {
+			case f.Name == "train":
+			case v == nil:
+				return m.Errorf(f, "@classify has no result %s: %s, which training reads", name, want)
+			case !fits(v.Type, want):
+				return m.Errorf(f, "@classify has the result %s: %s, want %s", name, v.Type, want)
+			}
 		}
 	}
 	return nil
