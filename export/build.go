@@ -153,7 +153,7 @@ func Build(ctx context.Context, dir string, o BuildOptions) (*manifest.Manifest,
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
 	}
-	if err := o.check(); err != nil {
+	if err := cmp.Or(CheckFolder(dir), o.check()); err != nil {
 		return nil, nil, err
 	}
 	unlock, err := manifest.LockFolder(dir)
@@ -223,7 +223,7 @@ func Build(ctx context.Context, dir string, o BuildOptions) (*manifest.Manifest,
 	if files[manifest.FileName], err = m.Marshal(); err != nil {
 		return nil, nil, err
 	}
-	if err := atomicfile.WriteFolder(dir, files, replaceable, func(path string, data []byte) error {
+	if err := atomicfile.WriteFolder(dir, files, CheckFolder, func(path string, data []byte) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

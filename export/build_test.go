@@ -458,7 +458,7 @@ func TestFullDisk(t *testing.T) {
 	files := map[string][]byte{"a": []byte("1"), "b/c": []byte("2"), "manifest.json": []byte("{}")}
 	for fail := range len(files) {
 		calls := 0
-		err := atomicfile.WriteFolder(dir, files, replaceable, func(path string, data []byte) error {
+		err := atomicfile.WriteFolder(dir, files, CheckFolder, func(path string, data []byte) error {
 			if calls++; calls > fail {
 				return &fs.PathError{Op: "write", Path: path, Err: syscall.ENOSPC}
 			}

@@ -11,7 +11,12 @@ import (
 	"github.com/gsrc-dev/gsrc/export/manifest"
 )
 
-func replaceable(dir string) error {
+// CheckFolder returns an error if [Build] does not write to a folder: it has other things
+// than an export in it, or no name.
+func CheckFolder(dir string) error {
+	if dir == "" {
+		return errors.New("there is no folder to write the export to: name one")
+	}
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
 		return nil

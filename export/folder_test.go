@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -20,5 +21,22 @@ func TestBuildInterrupted(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(parent); err != nil || len(entries) != 0 {
 		t.Errorf("the build left %v, %v", entries, err)
+	}
+}
+
+// A folder that is not to be replaced is refused before anything is built.
+func TestBuildIntoOthersFolder(t *testing.T) {
+	o := buildOptions(t, "gcn/struct=0/l1")
+	o.Unverified = true
+	o.Log = func(format string, args ...any) { t.Errorf(format, args...) }
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "own.txt"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for out, want := range map[string]string{dir: "holds no export", "": "name one", filepath.Join(dir, "own.txt"): "own.txt"} {
+		o.Params = nil // with which nothing can be built
+		if _, _, err := Build(t.Context(), out, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", out, err, want)
+		}
 	}
 }

@@ -77,6 +77,9 @@ type BuildOptions struct {
 // *[ParityError] where they differ, and the folder is then not written. An
 // earlier export in the folder is replaced.
 func (r *Run) Build(ctx context.Context, out string, o BuildOptions) (*manifest.Manifest, error) {
+	if err := export.CheckFolder(out); err != nil { // before data are read
+		return nil, err
+	}
 	b, constants, err := r.exportOptions(o)
 	if err != nil {
 		return nil, err
