@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -66,10 +67,15 @@ var Kinds = []Kind{Random, Degrees, Similar}
 // similarOf is of how many pairs that of the kind Similar is the most alike.
 const similarOf = 20
 
-// AddKind is [Graph.AddRandom] with ends drawn in another way. alike tells how alike two
-// nodes are, for the kind Similar.
+// AddKind is [Graph.AddRandom] with ends drawn in another way, one of [Kinds]. alike tells
+// how alike two nodes are, for the kind Similar, and may be nil for others.
 func (g *Graph) AddKind(kind Kind, ratio float64, alike func(u, v int32) float64, s rng.Stream) (*Graph, [][2]int32, error) {
-	if kind == Random {
+	switch {
+	case !slices.Contains(Kinds, kind):
+		return nil, nil, fmt.Errorf("graph: no kind %q of edges to add: choose one of %q", kind, Kinds)
+	case kind == Similar && alike == nil:
+		return nil, nil, errors.New("graph: edges of the kind similar need to be told how alike two nodes are, and alike is nil")
+	case kind == Random:
 		return g.AddRandom(ratio, s)
 	}
 	if !(ratio >= 0) || math.IsInf(ratio, 0) {

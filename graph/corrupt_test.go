@@ -108,6 +108,11 @@ func TestCorruptionRejects(t *testing.T) {
 	if _, _, err := g.AddRandom(1, 0); err == nil {
 		t.Error("AddRandom adds two edges where one has room")
 	}
+	for _, kind := range []Kind{"", "randon", Similar} {
+		if _, _, _, err := g.Corrupt(kind, 0, 0.5, nil, 0); err == nil {
+			t.Errorf("Corrupt accepts the kind %q without likeness", kind)
+		}
+	}
 	for _, r := range [][2]float64{{-1, 0}, {0, -1}, {0, 1}} {
 		if _, _, _, err := g.Corrupt(Random, r[0], r[1], nil, 0); err == nil {
 			t.Errorf("Corrupt accepts %v", r)
