@@ -54,21 +54,29 @@ type Report struct {
 }
 
 // Argmax returns the column of the largest element of each row of scores [rows,
-// classes], the first of equal ones.
+// classes], the first of equal ones, and -1 for a row that has a NaN.
 func Argmax(scores []float32, classes int) []int32 {
 	out := make([]int32, len(scores)/classes)
 	for i := range out {
-		out[i] = int32(kernels.Top(scores[i*classes:][:classes]))
+		row := scores[i*classes:][:classes]
+		if out[i] = int32(kernels.Top(row)); slices.ContainsFunc(row, isNaN) {
+			out[i] = -1
+		}
 	}
 	return out
 }
 
 // Evaluate judges the predictions of nodes, which must all have a label in [0,
 // classes). predicted and labels are [N], probabilities [N, classes] with rows
-// that add up to 1. It returns nil without nodes.
+// that add up to 1. It returns nil without nodes. Where a probability of a node is NaN, so are
+// all figures, and AUC is null.
 func Evaluate(predicted []int32, probabilities []float32, classes int, labels, nodes []int32) *Report {
 	if len(nodes) == 0 {
 		return nil
+	}
+	if anyNaN(probabilities, classes, nodes) {
+		nan := math.NaN()
+		return &Report{Nodes: len(nodes), Accuracy: nan, MacroF1: nan, ECE: nan, Brier: nan, NLL: nan}
 	}
 	c := newCounts(predicted, classes, labels, nodes)
 	r := &Report{Nodes: len(nodes), Accuracy: c.accuracy(), MacroF1: c.macroF1()}
@@ -89,6 +97,13 @@ func Evaluate(predicted []int32, probabilities []float32, classes int, labels, n
 	return r
 }
 
+func isNaN(x float32) bool { return x != x }
+
+// anyNaN reports whether a row of a node has a NaN.
+func anyNaN(rows []float32, classes int, nodes []int32) bool {
+	return slices.ContainsFunc(nodes, func(v int32) bool { return slices.ContainsFunc(rows[int(v)*classes:][:classes], isNaN) })
+}
+
 // MacroF1 is [Report.MacroF1] by itself; NaN without nodes.
 func MacroF1(predicted []int32, classes int, labels, nodes []int32) float64 {
 	return newCounts(predicted, classes, labels, nodes).macroF1()
@@ -105,7 +120,9 @@ func newCounts(predicted []int32, classes int, labels, nodes []int32) *counts {
 	c := &counts{nodes: len(nodes), labelled: make([]int, classes), chosen: make([]int, classes), right: make([]int, classes)}
 	for _, v := range nodes {
 		c.labelled[labels[v]]++
-		c.chosen[predicted[v]]++
+		if predicted[v] >= 0 { // or there is none
+			c.chosen[predicted[v]]++
+		}
 		if labels[v] == predicted[v] {
 			c.right[labels[v]]++
 		}
@@ -132,9 +149,12 @@ func (c *counts) macroF1() float64 {
 	return 100 * sum / float64(classes)
 }
 
-// AUC is [Report.AUC] by itself, NaN where that is null, and the classes that it
-// leaves out.
+// AUC is [Report.AUC] by itself, NaN where that is null or a probability of a node is NaN, and
+// the classes that it leaves out.
 func AUC(probabilities []float32, classes int, labels, nodes []int32) (auc float64, leftOut []int) {
+	if anyNaN(probabilities, classes, nodes) {
+		return math.NaN(), nil
+	}
 	order := make([]uint64, len(nodes)) // probability, then whether the node is of the class
 	sum, judged := 0.0, 0
 	for c := range classes {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/rng"
@@ -148,6 +149,37 @@ func TestAscending(t *testing.T) {
 			if got, want := cmp.Compare(ascending(a), ascending(b)), cmp.Compare(a, b); got != want {
 				t.Errorf("%v and %v compare as %d, want %d", a, b, got, want)
 			}
+		}
+	}
+}
+
+// What is NaN is no prediction, and no figure is made of it.
+func TestNaN(t *testing.T) {
+	nan := float32(math.NaN())
+	p := []float32{.9, .1, nan, .5, .5, nan, .2, .8}
+	labels, nodes := []int32{0, 0, 1, 1}, []int32{0, 1, 2, 3}
+	predicted := Argmax(p, 2)
+	if !slices.Equal(predicted, []int32{0, -1, -1, 1}) {
+		t.Errorf("predictions %v", predicted)
+	}
+	r := Evaluate(predicted, p, 2, labels, nodes)
+	for _, x := range []float64{r.Accuracy, r.MacroF1, r.ECE, r.Brier, r.NLL} {
+		if !math.IsNaN(x) || r.AUC != nil {
+			t.Fatalf("%+v", r)
+		}
+	}
+	if r := Evaluate(predicted, p, 2, labels, []int32{0, 3}); r.Accuracy != 100 || r.AUC == nil || *r.AUC != 100 {
+		t.Errorf("of others: %+v", r)
+	}
+	if auc, _ := AUC(p, 2, labels, nodes); !math.IsNaN(auc) {
+		t.Errorf("AUC %v", auc)
+	}
+	if f := MacroF1(predicted, 2, labels, nodes); math.Abs(f-200./3) > 1e-9 {
+		t.Errorf("macro-F1 %v", f)
+	}
+	for _, bad := range []float32{nan, float32(math.Inf(1)), float32(math.Inf(-1))} {
+		if x := FitTemperature([]float32{1, 2, bad, 1}, 2, labels, []int32{0, 1}); !math.IsNaN(x) {
+			t.Errorf("temperature %v of a logit %v", x, bad)
 		}
 	}
 }

@@ -16,6 +16,7 @@ const (
 // softmax is likeliest of the labels of nodes (Guo et al. 2017), within [MinTemperature] and
 // [MaxTemperature]. A share 1/(n + 2) of each label is spread over all classes, so that n
 // nodes that are all right do not make probabilities certain. Classes and their order stay.
+// It is NaN where a logit of a node is not finite.
 func FitTemperature(logits []float32, classes int, labels, nodes []int32) float64 {
 	if len(nodes) == 0 || classes < 2 {
 		return 1
@@ -51,6 +52,8 @@ func FitTemperature(logits []float32, classes int, labels, nodes []int32) float6
 	lo, hi := 1./MaxTemperature, 1./MinTemperature
 	if f, _ := slope(lo); f >= 0 {
 		return MaxTemperature
+	} else if f != f {
+		return f
 	}
 	if f, _ := slope(hi); f <= 0 {
 		return MinTemperature
