@@ -325,7 +325,7 @@ func (d *Dataset) finish() error {
 func (d *Dataset) prepared() bool { return d.Columns != nil && d.Columns.Prepared() }
 
 // Check verifies what the rest of gsrc relies on: sizes that fit together,
-// finite features, labels and splits in range.
+// weights of edges from 0 to [graph.MaxWeight], finite features, labels and splits in range.
 func (d *Dataset) Check() error {
 	if d.Graph == nil || d.X == nil {
 		return errors.New("the data set lacks its graph or its features")
@@ -336,6 +336,11 @@ func (d *Dataset) Check() error {
 	}
 	if err := d.Graph.Validate(); err != nil {
 		return err
+	}
+	for i, w := range d.Graph.Weights {
+		if !(w >= 0 && w <= graph.MaxWeight) {
+			return fmt.Errorf("the edge %v weighs %v; weights are numbers from 0 to %g", d.Graph.Edges[i], w, graph.MaxWeight)
+		}
 	}
 	if d.X.Rows != n || len(d.Labels) != n || (d.NodeIDs != nil && len(d.NodeIDs) != n) {
 		return fmt.Errorf("%d nodes, but %d rows of features, %d labels and %d ids", n, d.X.Rows, len(d.Labels), len(d.NodeIDs))

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -93,6 +94,9 @@ func TestDatasetCheck(t *testing.T) {
 		"and 1 ids":          func(d *Dataset) { d.NodeIDs = []string{"a"} },
 		"split 0":            func(d *Dataset) { d.Splits = []Split{{Train: []int32{1}}} },
 		"nodes are numbered": func(d *Dataset) { d.Graph.Edges[0][1] = 7 },
+		"[0 1] weighs -1":    func(d *Dataset) { d.Graph.Weights = []float32{-1} },
+		"[0 1] weighs NaN":   func(d *Dataset) { d.Graph.Weights = []float32{float32(math.NaN())} },
+		"[0 1] weighs +Inf":  func(d *Dataset) { d.Graph.Weights = []float32{float32(math.Inf(1))} },
 	} {
 		d := sound()
 		damage(d)

@@ -46,6 +46,9 @@ func (t *trainer) nonFinite(f *function, step int, name string) error {
 	if features := t.largeFeatures(); features != "" {
 		e.Advice = features
 	}
+	if step == 0 && (e.Advice == "" || name == "xent") {
+		e.Advice = "no step was made before, so that no learning rate is the cause: look at the features, the weights of edges and, where it is your own, the program"
+	}
 	if e.Advice == "" {
 		e.Advice = "lower train.lr"
 		if slices.ContainsFunc(f.updates, func(u update) bool { return u.group.Name == "encoder" }) {

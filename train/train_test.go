@@ -514,6 +514,11 @@ func TestNonFinite(t *testing.T) {
 		}
 		// The checkpoint that stays is finite.
 		tr := started(t, Job{Model: c.model, Task: Nodes(ds)}, configure(t, c.model, c.sets...), Options{Dir: dir})
+		for step, lower := range []bool{false, true} { // the learning rate has done nothing yet, or may have
+			if text := tr.nonFinite(&function{}, step, "loss").Error(); strings.Contains(text, "lower train.lr") != lower {
+				t.Error(text)
+			}
+		}
 		if err := tr.restore(filepath.Join(dir, checkpoint.CheckpointFile)); err != nil {
 			t.Error(err)
 		}
