@@ -327,7 +327,7 @@ func (d *Dataset) prepared() bool { return d.Columns != nil && d.Columns.Prepare
 // Check verifies what the rest of gsrc relies on: sizes that fit together,
 // weights of edges from 0 to [graph.MaxWeight], finite features, labels and splits in range.
 func (d *Dataset) Check() error {
-	if d.Graph == nil || d.X == nil {
+	if d == nil || d.Graph == nil || d.X == nil {
 		return errors.New("the data set lacks its graph or its features")
 	}
 	n := d.Graph.N

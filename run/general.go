@@ -21,6 +21,9 @@ func ReadNodes(o TrainOptions) (*data.Dataset, error) {
 // a data set of its name: o.Data is not read. Edges that data.edges asks for take the place of
 // the graph's in a copy, unless others have taken it already.
 func PrepareNodes(o TrainOptions, ds *data.Dataset) (*Setup, error) {
+	if err := ds.Check(); err != nil {
+		return nil, err
+	}
 	o.load = nodeTask{ds: ds}.general()
 	c, err := o.configure(o.Model, "")
 	if err != nil {

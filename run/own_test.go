@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/data"
@@ -77,6 +78,11 @@ func TestOwnData(t *testing.T) {
 	s, err := PrepareNodes(TrainOptions{Model: "ecl-gsr"}, ds)
 	if err != nil || s.Config.Train.SelfTraining != 0 {
 		t.Errorf("%v; a candidate has %d rounds of self-training", err, s.Config.Train.SelfTraining)
+	}
+	for want, ds := range map[string]*data.Dataset{"lacks its graph": nil, "graph or its features": {}, "0 rows of features": {Graph: ds.Graph, X: &data.Features{}}} {
+		if _, err := PrepareNodes(TrainOptions{Model: "gcn"}, ds); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
 	}
 	large := *ds
 	large.Graph = &graph.Graph{N: ownNodes + 1}
