@@ -1,6 +1,7 @@
 package export
 
 import (
+	"errors"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -33,6 +34,17 @@ func openDist(t *testing.T, model string, change func(*BuildOptions)) (*dist.Dis
 		}
 	})
 	return d, o
+}
+
+// An export that was closed loads nothing again.
+func TestDistClosed(t *testing.T) {
+	d, o := openDist(t, "gcn/struct=0/l1", nil)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Classify(o.Sample.X, o.Sample.Edges, nil); !errors.Is(err, ort.ErrClosed) {
+		t.Errorf("error %v, want that it was closed", err)
+	}
 }
 
 // TestDist uses an export as an application does, in every form, and compares

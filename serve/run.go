@@ -99,6 +99,7 @@ type Server struct {
 	tidied      atomic.Int64  // bytes that were resident when memory was last given back
 	idle        time.Duration // after which a connection without requests is closed
 	draining    atomic.Bool
+	closed      atomic.Bool
 	drained     chan struct{} // closed by a test that has seen enough; else nil
 }
 
@@ -217,8 +218,12 @@ func (o *Options) tls() (*tls.Config, error) {
 
 func (s *Server) add(m model) { s.models[m.describe().Name] = m }
 
-// Close frees the models.
+// Close frees the models. Requests to the handler are refused from then on.
 func (s *Server) Close() {
+	if s.closed.Swap(true) {
+		return
+	}
+	s.draining.Store(true)
 	if s.graph != nil {
 		s.graph.Close()
 	}
@@ -251,6 +256,9 @@ func (s *Server) ready() bool { return !s.draining.Load() }
 
 // enter counts a request in whose body has come, unless there are too many.
 func (s *Server) enter(ctx context.Context) (leave func(), err error) {
+	if s.closed.Load() {
+		return nil, fail(kindBusy, "the server is closed")
+	}
 	if s.underWay.Add(1) > int64(s.o.MaxRequests) {
 		s.underWay.Add(-1)
 		return nil, fail(kindBusy, "%d requests are under way: too many (--max-requests)", s.o.MaxRequests)

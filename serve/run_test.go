@@ -44,6 +44,24 @@ func listen(t *testing.T) net.Listener {
 
 const oneNode = `{"inputs":[{"name":"node","datatype":"BYTES","shape":[1],"data":["5"]}]}`
 
+// A server that was closed refuses requests, and is not ready.
+func TestClosed(t *testing.T) {
+	s := newServer(t, Options{Data: "synthetic"})
+	s.Close()
+	h := s.Handler()
+	for at, body := range map[string]string{"/v2/models/nodes/infer": oneNode, "/v2/health/ready": ""} {
+		method := http.MethodGet
+		if body != "" {
+			method = http.MethodPost
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(method, "http://localhost"+at, strings.NewReader(body)))
+		if w.Code != http.StatusServiceUnavailable {
+			t.Errorf("%s: %d %s", at, w.Code, w.Body)
+		}
+	}
+}
+
 // Every request that was taken is answered, though the end is asked for amid them.
 func TestShutdownLosesNothing(t *testing.T) {
 	s := newServer(t, Options{Data: "synthetic", Drain: time.Hour})

@@ -34,6 +34,7 @@ type Dist struct {
 type loaded struct {
 	mu       sync.Mutex
 	sessions map[string]*ort.Session
+	closed   bool
 }
 
 // Open reads an export folder. Each model is loaded when it is first used, and its files
@@ -59,10 +60,11 @@ func (d *Dist) During(ctx context.Context) *Dist {
 	return &other
 }
 
-// Close frees the loaded models.
+// Close frees the loaded models. What is asked afterwards fails with ort.ErrClosed.
 func (d *Dist) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.closed = true
 	var err error
 	for _, s := range d.sessions {
 		err = errors.Join(err, s.Close())
@@ -100,6 +102,9 @@ func (d *Dist) session(role string) (*ort.Session, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.closed {
+		return nil, fmt.Errorf("%s was closed: %w", d.dir, ort.ErrClosed)
+	}
 	if s := d.sessions[role]; s != nil {
 		return s, nil
 	}
