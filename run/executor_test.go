@@ -2,6 +2,7 @@ package run
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -31,6 +32,17 @@ func losses(t *testing.T, dir string) (list []map[string]float64) {
 		list = append(list, step.Terms)
 	}
 	return list
+}
+
+// Options of the API that there are not are refused before anything is read.
+func TestOptionsThatThereAreNot(t *testing.T) {
+	for want, o := range map[string]TrainOptions{`no executor "fast"`: {Executor: "fast"}, `no baselines "foo"`: {Baselines: "foo"}, "memory is -4 bytes": {Memory: -4}} {
+		o.Model, o.Data = "gcn", "nowhere"
+		var fault *OptionError
+		if _, err := Prepare(o); !errors.As(err, &fault) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
 }
 
 // TestTapeExecutor trains on gorgonia's TapeMachine: the losses are those of the arena

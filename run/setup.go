@@ -121,8 +121,8 @@ func (s *Setup) DataChecksum() string { return s.task.Info().Checksum }
 // program, which trains nothing yet. All that is wrong with the options shows
 // here.
 func Prepare(o TrainOptions) (*Setup, error) {
-	if _, err := ParseExecutor(string(o.Executor)); err != nil {
-		return nil, &OptionError{err}
+	if err := checkOptions(o.Executor, o.Baselines, o.Memory); err != nil {
+		return nil, err
 	}
 	model, err := models.Open(o.Model)
 	if err != nil {
@@ -173,6 +173,21 @@ func Prepare(o TrainOptions) (*Setup, error) {
 		}
 	}
 	return s, s.warnUnread(o.Warn)
+}
+
+// checkOptions refuses values that options of [TrainOptions] cannot have.
+func checkOptions(x Executor, b Baselines, memory int64) error {
+	_, err := ParseExecutor(string(x))
+	switch {
+	case err != nil:
+	case !slices.Contains([]Baselines{"", NoBaselines, OwnTables, AllBaselines}, b):
+		err = fmt.Errorf("no baselines %q: choose %s, %s or %s", string(b), OwnTables, AllBaselines, NoBaselines)
+	case memory < 0:
+		err = fmt.Errorf("the memory is %d bytes: give a size, or 0 for what the process may use", memory)
+	default:
+		return nil
+	}
+	return &OptionError{err}
 }
 
 // imbalanced is how many times as many nodes the largest class has as the smallest, from

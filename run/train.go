@@ -62,11 +62,10 @@ func (s *Setup) Train(ctx context.Context, o TrainOptions) (*Run, error) {
 }
 
 func (s *Setup) train(ctx context.Context, o train.Options, executor Executor, b Baselines, onSelected func(string)) (*Run, error) {
-	x, err := ParseExecutor(string(executor))
-	if err != nil {
-		return nil, &OptionError{err}
+	if err := checkOptions(executor, b, o.Memory); err != nil {
+		return nil, err
 	}
-	if x == TapeExecutor {
+	if executor == TapeExecutor {
 		o.NewExecutor = gorgonia.NewTapeExecutor
 	}
 	o.Version = version.String()
