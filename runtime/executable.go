@@ -54,6 +54,7 @@ type Executable struct {
 	params  map[string]bool // of the module, whether read or not
 	ready   bool            // sizes are resolved and memory is there
 	ran     bool
+	closed  bool
 }
 
 // executor runs a program whose sizes are resolved.
@@ -106,8 +107,9 @@ func NewExecutable(m *ir.Module, f *ir.Func, opts Options) (*Executable, error) 
 
 // Close ends the threads that the executable started itself, and gives back what
 // it holds in the device's memory. What [Executable.Output] has returned
-// stays readable.
+// stays readable; Bind and Run fail from then on.
 func (x *Executable) Close() {
+	x.closed = true
 	if x.ownPool {
 		x.opts.Pool.Close()
 	}
@@ -115,6 +117,14 @@ func (x *Executable) Close() {
 		_ = e.close() // a device that fails here has failed before, with an error that was returned
 		x.ran, x.ready = false, false
 	}
+}
+
+// open returns an error if the executable is closed.
+func (x *Executable) open() error {
+	if x.closed {
+		return fmt.Errorf("runtime: @%s is closed", x.Name())
+	}
+	return nil
 }
 
 // Name returns the name of the function.
@@ -148,6 +158,9 @@ func (x *Executable) Outputs() []string {
 // not read is accepted and ignored. On a device with a memory of its own, binding a
 // buffer again is what says that its elements have changed.
 func (x *Executable) Bind(name string, b *Buffer) error {
+	if err := x.open(); err != nil {
+		return err
+	}
 	in := x.byName[name]
 	if in == nil {
 		if x.params[name] {
@@ -172,6 +185,9 @@ func (x *Executable) Bind(name string, b *Buffer) error {
 // Run computes the function at a step. Random operations draw from the streams
 // of that step. An error from within the program is an [*OpError].
 func (x *Executable) Run(step uint64) error {
+	if err := x.open(); err != nil {
+		return err
+	}
 	x.ran = false
 	if err := x.p.load(); err != nil {
 		return fmt.Errorf("runtime: @%s: %w", x.Name(), err)
@@ -229,9 +245,12 @@ func (x *Executable) Output(name string) *Buffer {
 	return b
 }
 
-// Read is [Executable.Output] with the error of a device whose memory could not
-// be read.
+// Read is [Executable.Output] with an error where there is no such result, or the memory of a
+// device could not be read. It is nil without one where no run has succeeded.
 func (x *Executable) Read(name string) (*Buffer, error) {
+	if x.p.fn.Result(name) == nil {
+		return nil, fmt.Errorf("runtime: @%s has no result %q (it has %s)", x.Name(), name, strings.Join(x.Outputs(), ", "))
+	}
 	b := x.Result(name)
 	if b == nil {
 		return nil, nil

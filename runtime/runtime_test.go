@@ -43,6 +43,28 @@ func shareMemory(t testing.TB, m *ir.Module) *ir.Module {
 	return m
 }
 
+// Results that there are not, and what is asked of a function that was closed, are errors.
+func TestUnknownResultsAndClosed(t *testing.T) {
+	for _, e := range executors() {
+		f := mustFunction(t, parseText(t, "module @m\n\nfunc @f(%x: f32[N]) -> (y: f32[N]) {\n  %y = neg %x : f32[N]\n  return %y\n}\n"), "f", Options{NewExecutor: e.make})
+		if b, err := f.Read("y"); b != nil || err != nil {
+			t.Errorf("before a run: %v, %v", b, err)
+		}
+		if _, err := f.Read("z"); err == nil || !strings.Contains(err.Error(), `@f has no result "z" (it has y)`) {
+			t.Errorf("an unknown result: %v", err)
+		}
+		if err := errors.Join(f.Bind("x", Zeros(3)), f.Run(0)); err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		for what, err := range map[string]error{"Bind": f.Bind("x", Zeros(3)), "Run": f.Run(1)} {
+			if err == nil || !strings.Contains(err.Error(), "@f is closed") {
+				t.Errorf("%s after Close: %v", what, err)
+			}
+		}
+	}
+}
+
 // TestHandWritten compares the programs in testdata on both executors and with
 // the reference, over changing sizes and steps.
 func TestHandWritten(t *testing.T) {

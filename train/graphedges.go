@@ -2,7 +2,6 @@ package train
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 
@@ -179,9 +178,6 @@ func (t *graphSteps) scorePairs(similarity, p []float32) error {
 		for i, name := range []string{"similarity", "probability", "probability_existing"} {
 			if results[i], err = f.Read(name); err != nil {
 				return err
-			}
-			if results[i] == nil {
-				return fmt.Errorf("train: @score lacks the result %s; it has %v", name, f.Outputs())
 			}
 		}
 		copy(similarity[lo:hi], results[0].F32)
