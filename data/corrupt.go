@@ -42,7 +42,7 @@ func (d *Dataset) Corrupt(add, remove float64, seed uint64) error {
 // those that were removed, sorted.
 func (d *Dataset) Plant(kind graph.Kind, add, remove float64, seed uint64) (added, removed [][2]int32, err error) {
 	if d.Corruption != nil {
-		return nil, nil, fmt.Errorf("%s: the graph is corrupted already", d.Source)
+		return nil, nil, fmt.Errorf("%s: the graph is corrupted already", d.called())
 	}
 	var alike func(u, v int32) float64
 	if kind == graph.Similar {
@@ -50,7 +50,7 @@ func (d *Dataset) Plant(kind graph.Kind, add, remove float64, seed uint64) (adde
 	}
 	g, removed, added, err := d.Graph.Corrupt(kind, remove, add, alike, rng.New(seed, "data.corrupt"))
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", d.Source, err)
+		return nil, nil, fmt.Errorf("%s: %w", d.called(), err)
 	}
 	d.Corruption = &Corruption{AddEdges: add, RemoveEdges: remove, Seed: seed, Checksum: d.Checksum, Added: len(added), Removed: len(removed)}
 	text := fmt.Appendf(nil, "%s add %v remove %v seed %d", d.Checksum, add, remove, seed)
@@ -61,7 +61,7 @@ func (d *Dataset) Plant(kind graph.Kind, add, remove float64, seed uint64) (adde
 	if d.Structural { // what nodes are described by is of the graph at hand
 		x, err := graph.Encodings(g)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", d.Source, err)
+			return nil, nil, fmt.Errorf("%s: %w", d.called(), err)
 		}
 		d.X = &Features{Rows: g.N, Cols: graph.EncodingWidth, Dense: x}
 		text = fmt.Append(text, " structural")
@@ -112,7 +112,7 @@ func (d *Dataset) Rewire(edges string, seed uint64) error {
 	}
 	g, dropped, added, err := r.Apply(nil, d.Graph, x, columns, training)
 	if err != nil {
-		return fmt.Errorf("%s: edges %s: %w", d.Source, edges, err)
+		return fmt.Errorf("%s: edges %s: %w", d.called(), edges, err)
 	}
 	d.Rewired = &Rewired{Edges: edges, Checksum: d.Checksum, Dropped: dropped, Added: added, bySplit: r.Training}
 	d.replace(g, text)

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -236,7 +237,7 @@ func (l *loader) corrupt(ds *Dataset) error {
 // training nodes of that fixed split are redrawn.
 func (d *Dataset) SplitFor(seed uint64) (Split, error) {
 	if d.Classes == 0 {
-		return Split{}, fmt.Errorf("%s has no labels, so there is nothing to train on; add a label column to nodes.csv", d.Source)
+		return Split{}, fmt.Errorf("%s has no labels, so there is nothing to train on; add a label column to nodes.csv", d.called())
 	}
 	spec := d.SplitSpec
 	var s Split
@@ -245,16 +246,20 @@ func (d *Dataset) SplitFor(seed uint64) (Split, error) {
 	case spec != nil && spec.Ratio == 0:
 		s, err = spec.drawFor(d, seed)
 	case len(d.Splits) == 0 && spec != nil:
-		return Split{}, fmt.Errorf("%s comes without a split, whose validation and test nodes %s would keep; use random:%g,0.2,0.2", d.Source, spec, spec.Ratio)
+		return Split{}, fmt.Errorf("%s comes without a split, whose validation and test nodes %s would keep; use random:%g,0.2,0.2", d.called(), spec, spec.Ratio)
 	case len(d.Splits) == 0:
-		return Split{}, fmt.Errorf("%s comes without a split into train, val and test; give one with --split per-class:20,500,1000 or --split random:0.6,0.2,0.2, or a split column in nodes.csv", d.Source)
+		how := "give one with --split (data.split) per-class:20,500,1000 or random:0.6,0.2,0.2, or a split column in nodes.csv"
+		if d.Source == "" { // it was made in memory
+			how = "set Splits, or SplitSpec to what ParseSplit makes of a data.split such as random:0.6,0.2,0.2"
+		}
+		return Split{}, fmt.Errorf("%s comes without a split into train, val and test; %s", d.called(), how)
 	default:
 		if s = d.Splits[seed%uint64(len(d.Splits))]; spec != nil {
 			s, err = spec.drawTraining(s, d.Labels, d.Classes, seed)
 		}
 	}
 	if err != nil {
-		return Split{}, fmt.Errorf("%s: %w", d.Source, err)
+		return Split{}, fmt.Errorf("%s: %w", d.called(), err)
 	}
 	return s, nil
 }
@@ -292,6 +297,9 @@ func (d *Dataset) TrainHomophily(train []int32) (share, chance float64) {
 func (d *Dataset) Seeded() bool {
 	return d.Source == Synthetic || d.Corruption != nil || d.Rewired != nil && d.Rewired.bySplit
 }
+
+// called is where the data are from, or their name.
+func (d *Dataset) called() string { return cmp.Or(d.Source, d.Name, "the data set") }
 
 // NodeID returns what node i is called in the data.
 func (d *Dataset) NodeID(i int) string {

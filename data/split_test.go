@@ -181,6 +181,13 @@ func TestSplitRatio(t *testing.T) {
 	ds.Splits = nil
 	_, err := ds.SplitFor(1)
 	wantError(t, err, "made comes without a split", "ratio:0.005")
+	// Data that were made in memory have a name alone, or none.
+	ds.SplitSpec, ds.Source, ds.Name = nil, "", "mine"
+	_, err = ds.SplitFor(1)
+	wantError(t, err, "mine comes without a split", "ParseSplit")
+	ds.Name = ""
+	_, err = ds.SplitFor(1)
+	wantError(t, err, "the data set comes without a split")
 	// Entries of fixed splits without a label are dropped, as without a ratio.
 	loaded := mustLoad(t, "testdata/heterophilous.npz", LoadOptions{Split: "ratio:0.5"})
 	if plain := mustLoad(t, "testdata/heterophilous.npz", LoadOptions{}); loaded.Repairs != plain.Repairs {

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -52,10 +53,10 @@ func (n nodeTask) Module(model string, cfg *config.Config) (*ir.Module, error) {
 	o.EdgeWeights = n.Graph.Weights != nil && (!m.Refines || n.Graph.WeightsDiffer())
 	o.Dense = len(n.Graph.Edges) >= n.Graph.N*models.SpectrumDegree/2
 	if n.Classes == 0 && (m.Learner == nil || !m.Learner.Unlabelled) {
-		return nil, fmt.Errorf("%s has no labels, so there is nothing for %s to learn: name the column that has them with --label, add one, or train ecl-gsr, which learns an encoder and a refined graph without labels", n.Source, model)
+		return nil, fmt.Errorf("%s has no labels, so there is nothing for %s to learn: name the column that has them with --label, add one, or train ecl-gsr, which learns an encoder and a refined graph without labels", cmp.Or(n.Source, n.Name), model)
 	}
 	if n.Classes == 0 && o.Edges.SameClass {
-		return nil, fmt.Errorf("%s has no labels, so no classifier tells which edges join nodes of one class: leave model.edges.same_class = false", n.Source)
+		return nil, fmt.Errorf("%s has no labels, so no classifier tells which edges join nodes of one class: leave model.edges.same_class = false", cmp.Or(n.Source, n.Name))
 	}
 	return m.Program(o, false)
 }
