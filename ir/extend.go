@@ -27,6 +27,14 @@ type Header struct {
 	Name    string          // of the module, or the model that it extends
 	Extends bool            // whether it is the latter
 	Names   map[string]bool // words where a size or the value of an attribute stands
+
+	file string
+	at   token // of the name
+}
+
+// Errorf returns a *[SyntaxError] about the name.
+func (h *Header) Errorf(format string, args ...any) error {
+	return &SyntaxError{File: h.file, Line: h.at.line, Col: h.at.col, Near: h.Name, Msg: fmt.Sprintf(format, args...)}
 }
 
 // ParseHeader reads the first line of a text. A fault is a *SyntaxError.
@@ -40,7 +48,14 @@ func ParseHeader(file, src string) (h Header, err error) {
 		p.want("module")
 		p.want("@")
 	}
-	h.Name, _ = p.ident()
+	h.file = file
+	h.Name, h.at = p.ident()
+	if rest := p.peek(); h.Extends && rest.line == h.at.line && strings.HasPrefix(rest.text, "-") { // of a name as options have it
+		for ; rest.line == h.at.line && rest.kind != tokEOF; rest = p.peek() {
+			h.Name += p.take().text
+		}
+		return h, h.Errorf("names have no - here: write %s", strings.ReplaceAll(h.Name, "-", "_"))
+	}
 	h.Names = map[string]bool{}
 	for i, t := range p.toks {
 		if t.kind == tokIdent && i > 0 && strings.Contains("[<,+=", p.toks[i-1].text) && strings.Contains("]>,+}", p.toks[i+1].text) {

@@ -3,8 +3,12 @@ package ir
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gsrc-dev/gsrc/internal/nearest"
 )
 
 type parser struct {
@@ -145,7 +149,11 @@ func (p *parser) module() {
 		v.Type = p.typ()
 		for _, d := range v.Type.Dims {
 			if _, ok := d.Size(); !ok {
-				p.named(token{text: string(d), line: typ.line, col: typ.col})
+				hint := ""
+				if n := nearest.Of(string(d), slices.Sorted(maps.Keys(p.names.Values))); n != "" {
+					hint = fmt.Sprintf("; did you mean %q?", n)
+				}
+				p.fail(typ, "parameter $%s is %s: its dimensions must be sizes, and %s is none%s", name, v.Type, d, hint)
 			}
 		}
 		v.Attrs = p.attrs()

@@ -42,8 +42,8 @@ func Verify(m *Module) error {
 			return faultAt(p, "parameter name %q cannot be written", p.Name)
 		case names[p.Name]:
 			return faultAt(p, "parameter $%s is declared twice", p.Name)
-		case p.Type.Layout != Dense:
-			return faultAt(p, "parameter $%s is %s, want a dense tensor", p.Name, p.Type)
+		case p.Type.Layout != Dense || !p.Type.DType.IsFloat():
+			return faultAt(p, "parameter $%s is %s, want a dense tensor of f32 or f64", p.Name, p.Type)
 		}
 		if err := checkType(p.Type); err != nil {
 			return faultAt(p, "parameter $%s: %w", p.Name, err)
@@ -133,6 +133,13 @@ func (v *verifier) fn(f *Func) error {
 			return fmt.Errorf("result %s is declared twice", r.Name)
 		}
 		results[r.Name] = true
+	}
+	if name := f.Attrs.Str("differentiate"); name != "" {
+		if r := f.Result(name); r == nil {
+			return fmt.Errorf("attribute differentiate names %q, which is no result", name)
+		} else if r.Type.IsGraph() || r.Type.Rank() != 0 || !r.Type.DType.IsFloat() {
+			return fmt.Errorf("attribute differentiate names %q, which is %s, want a float scalar", name, r.Type)
+		}
 	}
 	return nil
 }

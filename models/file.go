@@ -79,7 +79,7 @@ func Open(model string) (*Model, error) {
 	if h.Extends {
 		base, err := Lookup(m.Name)
 		if err != nil {
-			return nil, fmt.Errorf("%s extends a model that is none of the zoo: %w", model, err)
+			return nil, h.Errorf("the model to extend is none of the zoo: %s", strings.TrimSuffix(strings.ReplaceAll(err.Error(), "-", "_"), ", or give a .gsr file"))
 		}
 		*m = *base
 		m.file = f

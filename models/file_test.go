@@ -170,10 +170,10 @@ func TestExtensionFaults(t *testing.T) {
 	encoder := "func @encoder(%x: f32[N,features], %g: graph<N,E>, %w: f32[E]) -> (embedding: f32[N,encoder.hidden]) {\n"
 	for _, c := range []struct {
 		text string
-		line int // 0: before the file is read as a program
+		line int
 		want string
 	}{
-		{"extends ecl_gs", 0, `did you mean "ecl-gsr"?`},
+		{"extends ecl_gs", 1, `did you mean "ecl_gsr"?`},
 		{"extends", 1, "expected a name"},
 		{"extends gcn\nfunc @energy() -> () { return }", 2, "gcn has no function @energy to replace; it has @train, @classify, @classifier"},
 		{strings.Replace(energy, "%zp: f32[B,encoder.projection]", "%zp: f32[B,encoder.hiden]", 1) + rest, 3, `no size or option is called encoder.hiden; did you mean "encoder.hidden"?`},
@@ -189,7 +189,8 @@ func TestExtensionFaults(t *testing.T) {
 		{energy + "  %s = gsr.energy %z, %zp {tau=ecl.tua} : f32[B]\n  return %s\n}\n", 5, `did you mean "ecl.tau"?`},
 		{energy + rest + encoder + "  %h = matmul %x, $encoder.0.weight : f32[N,encoder.hidden]\n  return %h\n}\n", 8, "@encoder is replaced below a call of @represent, which it changes; put it above"},
 		{"extends ecl_gsr\n" + encoder + "  %d = dropout %x {rate=0.5, stream=\"d\"} : f32[N,features]\n  %h = matmul %d, $encoder.0.weight : f32[N,encoder.hidden]\n  return %h\n}\n", 2, "@encoder draws random numbers (dropout in line 3)"},
-		{"extends ecl_gsr\nparam $w: f32[featurs]", 2, `no size or option is called featurs; did you mean "features"?`},
+		{"extends ecl_gsr\nparam $w: f32[featurs]", 2, `its dimensions must be sizes, and featurs is none; did you mean "features"?`},
+		{"extends ecl-gsr\n", 1, "names have no - here: write ecl_gsr"},
 		{"extends ecl_gsr\nparam $encoder.0.weight: f32[1]", 2, "parameter $encoder.0.weight is declared twice"},
 		{"module @mine\nfunc @f() -> () {\n%y = @f : f32[]\nreturn }", 3, "there is no function @f above this one"},
 	} {
@@ -197,7 +198,7 @@ func TestExtensionFaults(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s\n got %v\nwant %s", c.text, err, c.want)
 		}
-		if e := (*ir.SyntaxError)(nil); c.line > 0 && (!errors.As(err, &e) || e.Line != c.line || filepath.Base(e.File) != "mine.gsr") {
+		if e := (*ir.SyntaxError)(nil); !errors.As(err, &e) || e.Line != c.line || filepath.Base(e.File) != "mine.gsr" {
 			t.Errorf("%s\n got %v, want line %d", c.text, err, c.line)
 		}
 	}
