@@ -46,14 +46,7 @@ func resolveGrads(m *ir.Module, f *ir.Func) (err error) {
 }
 
 func appendParamGrads(m *ir.Module, f *ir.Func) error {
-	name := f.Attrs.Str(Differentiate)
-	loss := f.Result(name)
-	if loss == nil {
-		return fmt.Errorf("attribute differentiate names %q, which is no result", name)
-	}
-	if loss.Type.Rank() != 0 {
-		return fmt.Errorf("result %s is %s; only a scalar can be differentiated", name, loss.Type)
-	}
+	loss := f.Result(f.Attrs.Str(Differentiate)) // a scalar: [ir.Verify] has looked
 	b := ir.NewBuilder(m, f).At(len(f.Body))
 	params := f.Params(m)
 	grads, err := gradients(b, loss, params)
