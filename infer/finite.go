@@ -47,7 +47,7 @@ func tooLarge(width int, x []float32) int {
 	for i := 0; i < len(x); i += width {
 		sum := float32(0)
 		for _, v := range x[i : i+width] {
-			sum += v * v
+			sum += float32(v * v)
 		}
 		if sum-sum != 0 {
 			return i / width
