@@ -133,7 +133,7 @@ func (s *state) some(rows []int32, values []string) (*table, error) {
 
 // rowsOf returns those rows of x, which has one for each node of the partition, that some of the nodes have.
 func (s *state) rowsOf(x []float32, nodes []int64) []float32 {
-	w := len(x) / s.n()
+	w := len(x) / max(1, s.n()) // a partition may have no nodes
 	some := make([]float32, 0, len(nodes)*w)
 	for _, v := range nodes {
 		some = append(some, x[int(v-s.lo)*w:][:w]...)
