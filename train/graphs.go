@@ -61,7 +61,7 @@ func (g graphTask) check(m *ir.Module) error {
 	}
 	return checkSignatures(m, "G", map[string]ir.Type{
 		"x": ir.T(ir.F32, "N", "D"), "g": ir.GraphType("N", "E"), "w": ir.T(ir.F32, "E"), "ramp": ir.T(ir.F32),
-		"batch": ir.T(ir.I64, "N"), "labels": ir.T(ir.I64, "G"), "targets": ir.T(ir.F32, "G", "C"),
+		"batch": ir.BlockType("G", "N", "N"), "labels": ir.T(ir.I64, "G"), "targets": ir.T(ir.F32, "G", "C"),
 	})
 }
 
