@@ -54,6 +54,7 @@ var (
 	tampered   = func(s Seen) bool { return s.Tampered }
 	few        = func(s Seen) bool { return s.LabelsPerClass <= 10 }
 	many       = func(s Seen) bool { return s.TrainNodes >= s.Nodes/10 }                           // labels to read at neighbours
+	spread     = func(s Seen) bool { return s.Nodes >= 3*s.TrainNodes }                            // nodes whose predictions may be known labels
 	scarce     = func(s Seen) bool { return s.LabelsPerClass <= 50 && s.Nodes >= 10*s.TrainNodes } // nodes to self-train on
 )
 
@@ -156,6 +157,7 @@ var rules = []rule{
 	{refining("refined, cut at 0.5, grand, consistent, self-trained", slices.Concat(randomly, cut)...), all(judgeable, homophilic, scarce)},
 	{Candidate{Name: "gcn, known labels", Model: "gcn", Set: []string{"model.known_labels=0.5"}, Structure: raw}, all(features, homophilic, many)},
 	{Candidate{Name: "sage, known labels", Model: "sage", Set: []string{"model.known_labels=0.5"}, Structure: raw}, all(features, linked, many)},
+	{Candidate{Name: "sage, known labels, self-trained", Model: "sage", Set: []string{"model.known_labels=0.5", "model.hidden=64", "train.self_training=3"}, Structure: raw}, all(features, linked, many, mixed, spread)},
 	{Candidate{Name: "acm", Model: "acm", Structure: raw}, all(features, mixed)},
 	{Candidate{Name: "sage", Model: "sage", Set: []string{"model.hidden=64"}, Structure: raw}, all(features, mixed)},
 	{Candidate{Name: "raw and nearest neighbours, sage", Model: "sage", Set: []string{"data.edges=raw+knn:20", "model.hidden=64"}, Structure: rewired}, all(near, mixed)},
