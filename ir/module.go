@@ -130,7 +130,8 @@ func (o *Op) Draws() bool { return o.Def.Random || o.Attrs.Str("stream") != "" }
 func (o *Op) Result() *Value { return o.Results[0] }
 
 // ResultTypes returns the types of all results.
-func (o *Op) ResultTypes() (types []Type) {
+func (o *Op) ResultTypes() []Type {
+	types := []Type{} // not nil, which declares none
 	for _, r := range o.Results {
 		types = append(types, r.Type)
 	}
