@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	goruntime "runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -72,7 +73,7 @@ type chooser struct {
 	upTo     ladder
 	report   *Report
 	setups   map[*Candidate]*run.Setup
-	edges    map[string]*data.Dataset // the pool's, by what data.edges of candidates makes of it
+	read     map[string]*data.Dataset // the pool's, by what options of data of candidates make of it
 	evidence train.FittedEvidence
 	kept     *run.Run // what is in Out
 	resumed  bool
@@ -136,7 +137,7 @@ func Resume(ctx context.Context, dir string, o Options) (*Run, error) {
 }
 
 func choosing(ctx context.Context, o Options, earlier *Report) (*Run, error) {
-	x := &chooser{Options: o, start: time.Now(), resumed: earlier != nil, setups: map[*Candidate]*run.Setup{}, edges: map[string]*data.Dataset{}}
+	x := &chooser{Options: o, start: time.Now(), resumed: earlier != nil, setups: map[*Candidate]*run.Setup{}, read: map[string]*data.Dataset{}}
 	if o.Warn != nil {
 		said := map[string]bool{}
 		x.Warn = func(text string) {
@@ -264,12 +265,12 @@ func (x *chooser) setup(c *Candidate) (*run.Setup, error) {
 	if len(x.setups) > 0 { // what is guessed of the data is said once
 		o.Note = nil
 	}
-	edges := c.edges()
-	s, err := run.PrepareNodes(o, cmp.Or(x.edges[edges], x.pool.ds))
+	as := strings.Join(slices.DeleteFunc(slices.Clone(c.Set), func(set string) bool { return !strings.HasPrefix(set, "data.") }), " ")
+	s, err := run.PrepareNodes(o, cmp.Or(x.read[as], x.pool.ds))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Name, err)
 	}
-	x.setups[c], x.edges[edges] = s, s.Data
+	x.setups[c], x.read[as] = s, s.Data
 	return s, nil
 }
 

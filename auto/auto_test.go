@@ -336,6 +336,17 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// Where joined nodes have features no more alike than others have, places in the graph are tried in their stead.
+func TestMuteFeatures(t *testing.T) {
+	share := 0.8
+	for similarity, tried := range map[float64]bool{0.05: true, 0.17: false} {
+		list := candidates(Seen{Nodes: 2485, Edges: 5575, Features: 1433, Kind: "counts", Classes: 7, TrainNodes: 247, Homophily: &share, Similarity: similarity, Random: 0.05}, nil)
+		if slices.ContainsFunc(list, func(c *Candidate) bool { return slices.Contains(c.Set, places[0]) }) != tried {
+			t.Errorf("with a similarity of %v places are tried: %v", similarity, !tried)
+		}
+	}
+}
+
 // Where edges of training nodes were tampered with no candidate reads all edges as they are, some leave these out,
 // and resplits train on these nodes.
 func TestTampered(t *testing.T) {

@@ -51,6 +51,7 @@ var (
 	judgeable  = func(s Seen) bool { return linked(s) && features(s) && s.Edges >= s.Nodes/10 }
 	homophilic = func(s Seen) bool { return linked(s) && (s.Homophily == nil || *s.Homophily > 0.3) }
 	mixed      = func(s Seen) bool { return linked(s) && (s.Homophily == nil || *s.Homophily < 0.7) }
+	mute       = func(s Seen) bool { return s.Similarity < s.Random+0.02 && s.Nodes <= 20_000 } // features of joined nodes are no more alike than of others
 	tampered   = func(s Seen) bool { return s.Tampered }
 	few        = func(s Seen) bool { return s.LabelsPerClass <= 10 }
 	many       = func(s Seen) bool { return s.TrainNodes >= s.Nodes/10 }                           // labels to read at neighbours
@@ -109,6 +110,9 @@ var (
 // atTraining leaves edges out that were likelier added at training nodes.
 const atTraining = "data.edges=cut:training"
 
+// places describe nodes by where they are in the graph, in the place of features that say nothing.
+var places = []string{"data.node_features=places"}
+
 // refining is ecl-gsr whose edges are judged by evidence and whose encoder is not trained, so
 // that it takes little longer than its classifier.
 func refining(name string, set ...string) Candidate {
@@ -155,6 +159,8 @@ var rules = []rule{
 	{refining("cut at training nodes, refined, sage, consistent, self-trained", slices.Concat(consistent, []string{atTraining})...), all(judgeable, tampered)},
 	{Candidate{Name: "grand, consistent, self-trained", Model: "ecl-gsr", Set: slices.Concat(asItIs, randomly), Structure: raw}, all(features, homophilic, scarce)},
 	{refining("refined, cut at 0.5, grand, consistent, self-trained", slices.Concat(randomly, cut)...), all(judgeable, homophilic, scarce)},
+	{Candidate{Name: "places, gcn", Model: "gcn", Set: places, Structure: raw}, all(linked, features, homophilic, mute)},
+	{Candidate{Name: "places, sage", Model: "sage", Set: append([]string{"model.hidden=64"}, places...), Structure: raw}, all(linked, features, homophilic, mute)},
 	{Candidate{Name: "gcn, known labels", Model: "gcn", Set: []string{"model.known_labels=0.5"}, Structure: raw}, all(features, homophilic, many)},
 	{Candidate{Name: "sage, known labels", Model: "sage", Set: []string{"model.known_labels=0.5"}, Structure: raw}, all(features, linked, many)},
 	{Candidate{Name: "sage, known labels, self-trained", Model: "sage", Set: []string{"model.known_labels=0.5", "model.hidden=64", "train.self_training=3"}, Structure: raw}, all(features, linked, many, mixed, spread)},

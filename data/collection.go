@@ -59,6 +59,8 @@ const (
 	FeaturesAttributes NodeFeatures = "attributes"
 	FeaturesBoth       NodeFeatures = "both" // attributes, then labels
 	FeaturesDegrees    NodeFeatures = "degrees"
+	// FeaturesPlaces is of data sets of one graph: [Dataset.DescribeByPlaces].
+	FeaturesPlaces NodeFeatures = "places"
 )
 
 // ParseNodeFeatures reads one of the constants; "auto" is the empty one.

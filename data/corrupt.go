@@ -58,15 +58,16 @@ func (d *Dataset) Plant(kind graph.Kind, add, remove float64, seed uint64) (adde
 		d.Corruption.Kind = kind
 		text = fmt.Appendf(text, " kind %s", kind)
 	}
-	if d.Structural { // what nodes are described by is of the graph at hand
-		x, err := graph.Encodings(g)
-		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", d.called(), err)
-		}
-		d.X = &Features{Rows: g.N, Cols: graph.EncodingWidth, Dense: x}
+	if d.Structural {
 		text = fmt.Append(text, " structural")
 	}
 	d.replace(g, text)
+	if d.Structural { // what nodes are described by is of the graph at hand
+		d.Structural = false
+		if err := d.DescribeByPlaces(); err != nil {
+			return nil, nil, err
+		}
+	}
 	return added, removed, nil
 }
 

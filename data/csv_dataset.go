@@ -178,6 +178,23 @@ func (l *loader) structural(g *graph.Graph) (*Features, error) {
 	return &Features{Rows: g.N, Cols: graph.EncodingWidth, Dense: x}, nil
 }
 
+// DescribeByPlaces puts what says where nodes are in the graph, [graph.Encodings], in the place of their
+// features. Those of a graph store cannot be replaced.
+func (d *Dataset) DescribeByPlaces() error {
+	if d.Structural {
+		return nil
+	}
+	if d.Stored != nil {
+		return fmt.Errorf("%s: a graph store keeps its features: leave data.node_features auto", d.called())
+	}
+	x, err := graph.Encodings(d.Graph)
+	if err != nil {
+		return fmt.Errorf("%s: %w", d.called(), err)
+	}
+	d.X, d.Structural, d.Columns = &Features{Rows: d.Graph.N, Cols: graph.EncodingWidth, Dense: x}, true, nil
+	return nil
+}
+
 // PlacesAs leaves of places in the graph the first columns, which is what models of versions before
 // [graph.Marks] were trained on.
 func (d *Dataset) PlacesAs(cols int) {

@@ -123,7 +123,8 @@ type LoadOptions struct {
 	// is graph.DefaultCSBM().
 	Synthetic *graph.CSBM
 	// NodeFeatures says what the nodes of a collection of graphs are described
-	// by: FeaturesAuto (the zero value) and the other constants of that kind.
+	// by: FeaturesAuto (the zero value) and the other constants of that kind. Of those
+	// FeaturesPlaces alone, which no collection has, says something of one graph.
 	NodeFeatures NodeFeatures
 	// Tables says how tables of nodes and edges are read.
 	Tables Tables
@@ -203,6 +204,11 @@ func (l *loader) finish(path string, r reader) (*Dataset, error) {
 	if err := ds.finish(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	if l.opts.NodeFeatures == FeaturesPlaces {
+		if err := taking(l.mem, graph.EncodingBytes(ds.Graph.N), ds.DescribeByPlaces); err != nil {
+			return nil, overBudget(path, err)
+		}
+	}
 	if err := l.corrupt(ds); err != nil {
 		return nil, overBudget(path, err)
 	}
@@ -248,7 +254,7 @@ func (d *Dataset) SplitFor(seed uint64) (Split, error) {
 	case len(d.Splits) == 0 && spec != nil:
 		return Split{}, fmt.Errorf("%s comes without a split, whose validation and test nodes %s would keep; use random:%g,0.2,0.2", d.called(), spec, spec.Ratio)
 	case len(d.Splits) == 0:
-		how := "give one with --split (data.split) per-class:20,500,1000 or random:0.6,0.2,0.2, or a split column in nodes.csv"
+		how := "give one with --split per-class:20,500,1000 or random:0.6,0.2,0.2 (data.split), or a split column in nodes.csv"
 		if d.Source == "" { // it was made in memory
 			how = "set Splits, or SplitSpec to what ParseSplit makes of a data.split such as random:0.6,0.2,0.2"
 		}

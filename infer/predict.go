@@ -172,7 +172,9 @@ func newPredictor(dist, path string, o PredictOptions) (*predictor, error) {
 	// of features without names, or of a version that took columns as they are.
 	load := p.o.Load
 	load.Columns, load.NoPrepare = p.manifest.Columns, load.NoPrepare || p.manifest.Columns == nil && !p.info.Data.Structural
-	load.Weights = p.info.Weights
+	if load.Weights = p.info.Weights; p.info.Data.Structural {
+		load.NodeFeatures = data.FeaturesPlaces
+	}
 	if p.ds, err = data.Load(path, load); err != nil {
 		return nil, err
 	}

@@ -29,6 +29,13 @@ func PrepareNodes(o TrainOptions, ds *data.Dataset) (*Setup, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.Data.NodeFeatures == string(data.FeaturesPlaces) && !ds.Structural {
+		described := *ds
+		if err := described.DescribeByPlaces(); err != nil {
+			return nil, err
+		}
+		ds = &described
+	}
 	if ds.Rewired == nil {
 		rewired := *ds
 		if err := rewired.Rewire(c.Data.Edges, uint64(c.Train.Seed)); err != nil {
@@ -51,11 +58,12 @@ func PrepareNodes(o TrainOptions, ds *data.Dataset) (*Setup, error) {
 }
 
 // On returns the set-up for labels of ds in place of its own, and on a split that is not that of
-// ds unless it is nil. Edges stay those of s. set, which may be nil, changes the configuration
+// ds unless it is nil. Edges and features stay those of s. set, which may be nil, changes the configuration
 // without the program.
 func (s *Setup) On(ds *data.Dataset, split *data.Split, set func(*config.Config)) (*Setup, error) {
 	labelled := *ds
 	labelled.Graph, labelled.Checksum, labelled.Rewired = s.Data.Graph, s.Data.Checksum, s.Data.Rewired
+	labelled.X, labelled.Structural, labelled.Columns = s.Data.X, s.Data.Structural, s.Data.Columns
 	t, err := loaded(&labelled, nil, nil)
 	if err != nil {
 		return nil, err

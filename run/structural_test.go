@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,8 +33,8 @@ func TestNodesWithoutFeatures(t *testing.T) {
 		}
 		return dir
 	}
-	data := dir(1)
-	r, err := Train(t.Context(), TrainOptions{Model: "gcn", Data: data, Set: []string{"data.split=random:0.3,0.3,0.4", "train.epochs=100"}})
+	data, set := dir(1), []string{"data.split=random:0.3,0.3,0.4", "train.epochs=100"}
+	r, err := Train(t.Context(), TrainOptions{Model: "gcn", Data: data, Set: set})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,9 +53,10 @@ func TestNodesWithoutFeatures(t *testing.T) {
 	if p.Report == nil || p.Report.Accuracy < 90 {
 		t.Errorf("the export's report is %+v", p.Report)
 	}
-	kinds := "id,kind\n"
+	kinds, labelled := "id,kind\n", "id,kind,label\n"
 	for v := range 80 {
-		kinds += fmt.Sprintf("n%d,%c\n", v, 'p'+rune(v%3))
+		kind := fmt.Sprintf("n%d,%c", v, 'p'+rune(v%3))
+		kinds, labelled = kinds+kind+"\n", labelled+fmt.Sprintf("%s,%c\n", kind, 'a'+rune(v/40))
 	}
 	described := dir(1) // with columns that are no numbers
 	if err := os.WriteFile(filepath.Join(described, "nodes.csv"), []byte(kinds), 0o644); err != nil {
@@ -64,5 +66,33 @@ func TestNodesWithoutFeatures(t *testing.T) {
 		if _, err := infer.Predict(t.Context(), dist, other, "", infer.PredictOptions{Library: &lib}); err == nil || !strings.Contains(err.Error(), "by their places in") {
 			t.Errorf("on another graph: %v", err)
 		}
+	}
+
+	// Columns that say nothing give way to places where that is asked for.
+	if err := os.WriteFile(filepath.Join(described, "nodes.csv"), []byte(labelled), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "run")
+	places, err := Train(t.Context(), TrainOptions{Model: "gcn", Data: described, Out: out, Set: append([]string{"data.node_features=places"}, set...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *places.Result.TestAcc != *r.Result.TestAcc {
+		t.Errorf("test accuracy is %v %% by places, %v %% without columns", *places.Result.TestAcc, *r.Result.TestAcc)
+	}
+	byRun, err := Predict(t.Context(), out, "", "", infer.PredictOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dist = filepath.Join(t.TempDir(), "dist")
+	if _, err := places.Build(t.Context(), dist, BuildOptions{Library: &lib}); err != nil {
+		t.Fatal(err)
+	}
+	byExport, err := infer.Predict(t.Context(), dist, described, "", infer.PredictOptions{Library: &lib})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(byRun.Predicted, byExport.Predicted) {
+		t.Errorf("a run predicts %v, its export %v", byRun.Predicted, byExport.Predicted)
 	}
 }
