@@ -182,8 +182,13 @@ func TestRestarts(t *testing.T) {
 	o := options(folder(t, false), filepath.Join(dir, "whole"))
 	o.rules = slices.DeleteFunc(slices.Clone(rules), func(r rule) bool { return r.Name != "gcn" })
 	o.Set = append(o.Set, "model.hidden=3", "train.epochs=9", "train.restart=1")
+	var shown []float64
+	o.Progress = func(_ int, c *Candidate) { shown = append(shown, c.Latest()) }
 	r := trained(t, o)
 	scores := r.Report.Candidates[0].Restarts
+	if n := len(shown) - restarts; n < 0 || !slices.Equal(shown[n:], scores) {
+		t.Errorf("%v was shown, the restarts have %v", shown, scores)
+	}
 	if len(scores) != restarts || r.Report.Choice.Restart == 0 || !r.Report.Complete {
 		t.Fatalf("restarts %v, the choice %+v; want another beginning than the first", scores, r.Report.Choice)
 	}

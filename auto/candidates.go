@@ -29,6 +29,13 @@ type Candidate struct {
 	plain string
 }
 
+// Latest is the score of the training that ended last, of a beginning or on a resplit. There is none
+// where it has failed.
+func (c *Candidate) Latest() float64 {
+	scores := slices.Concat(c.Scores, c.Restarts)
+	return scores[len(scores)-1]
+}
+
 // Structures that candidates read.
 const (
 	noEdges = "none"

@@ -24,8 +24,8 @@ func (a *app) auto(c *cobra.Command, f *trainFlags) error {
 	o.Stage = func(text string) { show.finish(); a.logf("%s", text) }
 	o.Progress = func(done int, c *auto.Candidate) {
 		text := "failed"
-		if n := len(c.Scores); c.Failed == "" {
-			text = fmt.Sprintf("%.2f %%", c.Scores[n-1])
+		if c.Failed == "" {
+			text = fmt.Sprintf("%.2f %%", c.Latest())
 		}
 		a.logf("  %3d  %s: %s", done, c.Name, text)
 	}
