@@ -77,19 +77,32 @@ func chunks(ctx context.Context, pattern string, most int64) (list []Chunk, rows
 // ofShards finds the numbers in the name of a file that is one of several.
 var ofShards = regexp.MustCompile(`-(\d+)-of-(\d+)[^/]*$`)
 
-// gap returns an error where files that are sorted lack one beside which another is, by its name.
+// gap returns an error where files lack one of those that are numbered together, from 0 or from 1. What
+// stands behind the numbers may differ.
 func gap(paths []string) error {
+	type numbered struct{ prefix, of string }
+	there := map[numbered][]int{}
 	for _, path := range paths {
-		at := ofShards.FindStringSubmatchIndex(path)
-		if at == nil {
+		if m := ofShards.FindStringSubmatchIndex(path); m != nil {
+			of := numbered{path[:m[2]], path[m[4]:m[5]]}
+			i, _ := strconv.Atoi(path[m[2]:m[3]])
+			there[of] = append(there[of], i)
+		}
+	}
+	for _, path := range paths {
+		m := ofShards.FindStringSubmatchIndex(path)
+		if m == nil {
 			continue
 		}
-		i, _ := strconv.Atoi(path[at[2]:at[3]])
-		n, _ := strconv.Atoi(path[at[4]:at[5]])
-		for _, j := range []int{i - 1, i + 1} {
-			name := fmt.Sprintf("%s%0*d%s", path[:at[2]], at[3]-at[2], j, path[at[3]:])
-			if _, ok := slices.BinarySearch(paths, name); !ok && j >= 0 && j < n {
-				return fmt.Errorf("%s is missing: %s is one of %d files", name, path, n)
+		numbers := there[numbered{path[:m[2]], path[m[4]:m[5]]}]
+		n, _ := strconv.Atoi(path[m[4]:m[5]])
+		first := 0
+		if slices.Contains(numbers, n) && !slices.Contains(numbers, 0) {
+			first = 1
+		}
+		for i := first; i < first+n; i++ {
+			if !slices.Contains(numbers, i) {
+				return fmt.Errorf("%s%0*d-of-%s is missing: %s is one of %d files", path[:m[2]], m[3]-m[2], i, path[m[4]:m[5]], path, n)
 			}
 		}
 	}
@@ -251,6 +264,14 @@ func (f *parquetFile) number(v parquet.Value) (float32, error) {
 	return 0, fmt.Errorf("a feature is of type %s, which is no number", v.Kind())
 }
 
+// listed reports whether features are in a list, and not a column called as it is.
+func (f *parquetFile) listed() bool {
+	return slices.ContainsFunc(f.Schema().Columns(), func(path []string) bool {
+		leaf, ok := f.Schema().Lookup(path...)
+		return ok && path[0] == FeaturesColumn && leaf.MaxRepetitionLevel > 0
+	})
+}
+
 // featureColumns returns the columns that are features of a file, in its order; nil where they are in a list.
 func featureColumns(ctx context.Context, path string) (names []string, err error) {
 	f, err := openParquet(ctx, path)
@@ -258,10 +279,10 @@ func featureColumns(ctx context.Context, path string) (names []string, err error
 		return nil, err
 	}
 	defer f.Close()
+	if f.listed() {
+		return nil, nil
+	}
 	for _, column := range f.Schema().Columns() {
-		if column[0] == FeaturesColumn {
-			return nil, nil
-		}
 		if !slices.Contains(noFeatures, column[0]) {
 			names = append(names, column[0])
 		}
@@ -283,7 +304,7 @@ func readNodes(ctx context.Context, c Chunk, names []string, width int) (ids []s
 	if !ok {
 		return nil, nil, fmt.Errorf("%s has no column %s, which names the nodes", c.Path, idColumn)
 	}
-	list, listed := leaves[FeaturesColumn]
+	list, listed := leaves[FeaturesColumn], f.listed()
 	at := map[int]int{} // place of a column's value among the features
 	if !listed {
 		if names == nil {

@@ -44,7 +44,7 @@ func TestUnsigned(t *testing.T) {
 // Shards of tables have the columns' names, and values that are not prepared.
 func TestShardsByName(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"nodes.csv": "id,size,depth\na,100,1\nb,250,2\n", "edges.csv": "source,target\na,b\n"} {
+	for name, text := range map[string]string{"nodes.csv": "id,x,depth\na,100,1\nb,250,2\n", "edges.csv": "source,target\na,b\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func TestShardsByName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, x, err := readNodes(t.Context(), Chunk{Path: filepath.Join(dir, "shards", "nodes-00000-of-00001.parquet"), Count: 2}, []string{"depth", "size"}, 2)
+	_, x, err := readNodes(t.Context(), Chunk{Path: filepath.Join(dir, "shards", "nodes-00000-of-00001.parquet"), Count: 2}, []string{"depth", "x"}, 2)
 	if err != nil || !slices.Equal(x, []float32{1, 100, 2, 250}) {
 		t.Errorf("%v %v", x, err)
 	}
@@ -99,9 +99,12 @@ func TestColumnsOfFirstFile(t *testing.T) {
 func TestGap(t *testing.T) {
 	for list, want := range map[string]string{
 		"a/n-00000-of-00003.parquet a/n-00001-of-00003.parquet a/n-00002-of-00003.parquet b-0-of-1 plain.parquet": "",
-		"a/n-00000-of-00003.parquet a/n-00002-of-00003.parquet":                                                   "a/n-00001-of-00003.parquet is missing",
-		"a/n-00000-of-00003.parquet a/n-00001-of-00003.parquet":                                                   "a/n-00002-of-00003.parquet is missing",
-		"a/n-1-of-3 a/n-2-of-3": "a/n-0-of-3 is missing",
+		"a/n-00000-of-00003.parquet a/n-00002-of-00003.parquet":                                                   "a/n-00001-of-00003 is missing",
+		"a/n-00000-of-00003.parquet a/n-00001-of-00003.parquet":                                                   "a/n-00002-of-00003 is missing",
+		"a/n-1-of-3 a/n-2-of-3":                           "a/n-0-of-3 is missing",
+		"a/n-1-of-3 a/n-2-of-3 a/n-3-of-3":                "",
+		"a/n-1-of-3 a/n-3-of-3":                           "a/n-2-of-3 is missing",
+		"a/n-0-of-2-b42a.parquet a/n-1-of-2-c1d2.parquet": "",
 	} {
 		if err := gap(strings.Fields(list)); (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v", list, err)
