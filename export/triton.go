@@ -43,6 +43,13 @@ func WriteTriton(dist, dir string) error {
 	if err := CheckTriton(dir, m); err != nil {
 		return err
 	}
+	for _, r := range append(slices.Clone(roles), pipelineRole) {
+		if _, built := m.Models[r.name]; !built { // of an earlier build of the run
+			if err := os.RemoveAll(filepath.Join(dir, TritonName(m, r.name))); err != nil {
+				return err
+			}
+		}
+	}
 	for _, role := range slices.Sorted(maps.Keys(m.Models)) {
 		info := m.Models[role]
 		name, files := TritonName(m, role), map[string][]byte{}
