@@ -232,7 +232,11 @@ func (x *chooser) open(earlier *Report) error {
 		r.Set = []string{}
 	}
 	r.Data.Name, r.Data.Source, r.Data.Checksum = x.ds.Name, x.Data, x.ds.Checksum
-	if r.Candidates = candidates(r.Seen, x.rules); len(r.Candidates) == 0 {
+	r.Candidates = candidates(r.Seen, x.rules)
+	if ds := x.pool.ds; ds.Stored != nil || ds.Corruption != nil || ds.Rewired != nil { // see [data.Dataset.DescribeByPlaces]
+		r.Candidates = slices.DeleteFunc(r.Candidates, func(c *Candidate) bool { return slices.Contains(c.Set, places[0]) })
+	}
+	if len(r.Candidates) == 0 {
 		return fmt.Errorf("%s has neither edges nor features, so there is nothing to learn from", x.Data)
 	}
 	x.report = r

@@ -352,6 +352,22 @@ func TestMuteFeatures(t *testing.T) {
 	}
 }
 
+// Places are not tried where data cannot be described by them: edges that an option has added would be others by places.
+func TestPlacesAsRead(t *testing.T) {
+	o := options(folder(t, false), "")
+	o.rules = slices.DeleteFunc(slices.Clone(rules), func(r rule) bool { return r.Name != "places, gcn" && r.Name != "gcn" })
+	for i := range o.rules {
+		o.rules[i].due = nil
+	}
+	for set, tried := range map[string]int{"train.epochs=9": 2, "data.add_edges=0.1": 1, "data.edges=cut:0.1": 1} {
+		o := o
+		o.Set = append(slices.Clone(o.Set), "train.epochs=9", set)
+		if r := trained(t, o); len(r.Report.Candidates) != tried {
+			t.Errorf("%s: %d candidates, want %d", set, len(r.Report.Candidates), tried)
+		}
+	}
+}
+
 // Where edges of training nodes were tampered with no candidate reads all edges as they are, some leave these out,
 // and resplits train on these nodes.
 func TestTampered(t *testing.T) {

@@ -68,10 +68,10 @@ func ParseNodeFeatures(s string) (NodeFeatures, error) {
 	switch f := NodeFeatures(s); f {
 	case "auto":
 		return FeaturesAuto, nil
-	case FeaturesAuto, FeaturesLabels, FeaturesAttributes, FeaturesBoth, FeaturesDegrees:
+	case FeaturesAuto, FeaturesLabels, FeaturesAttributes, FeaturesBoth, FeaturesDegrees, FeaturesPlaces:
 		return f, nil
 	}
-	return "", fmt.Errorf("node features %s: write auto, labels, attributes, both or degrees", quote(s))
+	return "", fmt.Errorf("node features %s: write auto, labels, attributes, both or degrees, or of one graph places", quote(s))
 }
 
 // LoadCollection reads the collection of graphs at path: a TU data set, a folder
@@ -94,6 +94,9 @@ func (l *loader) finishCollection(path string, r reader) (*Collection, error) {
 	var err error
 	if l.opts.NodeFeatures, err = ParseNodeFeatures(string(l.opts.NodeFeatures)); err != nil {
 		return nil, err
+	}
+	if l.opts.NodeFeatures == FeaturesPlaces {
+		return nil, fmt.Errorf("%s: nodes are described by places in data sets of one graph; this is a collection of graphs", path)
 	}
 	if l.opts.AddEdges != 0 || l.opts.RemoveEdges != 0 {
 		return nil, fmt.Errorf("%s: edges are added and removed in data sets of one graph; this is a collection of graphs", path)

@@ -63,8 +63,7 @@ func (d *Dataset) Plant(kind graph.Kind, add, remove float64, seed uint64) (adde
 	}
 	d.replace(g, text)
 	if d.Structural { // what nodes are described by is of the graph at hand
-		d.Structural = false
-		if err := d.DescribeByPlaces(); err != nil {
+		if err := d.places(); err != nil {
 			return nil, nil, err
 		}
 	}

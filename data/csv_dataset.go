@@ -179,14 +179,21 @@ func (l *loader) structural(g *graph.Graph) (*Features, error) {
 }
 
 // DescribeByPlaces puts what says where nodes are in the graph, [graph.Encodings], in the place of their
-// features. Those of a graph store cannot be replaced.
+// features. Those of a graph store cannot be replaced, and what was done to edges before would be another thing
+// by places.
 func (d *Dataset) DescribeByPlaces() error {
-	if d.Structural {
+	switch {
+	case d.Structural:
 		return nil
-	}
-	if d.Stored != nil {
+	case d.Stored != nil:
 		return fmt.Errorf("%s: a graph store keeps its features: leave data.node_features auto", d.called())
+	case d.Corruption != nil || d.Rewired != nil:
+		return fmt.Errorf("%s: its edges were changed before its features: read it with data.node_features = %s", d.called(), FeaturesPlaces)
 	}
+	return d.places()
+}
+
+func (d *Dataset) places() error {
 	x, err := graph.Encodings(d.Graph)
 	if err != nil {
 		return fmt.Errorf("%s: %w", d.called(), err)
