@@ -86,6 +86,8 @@ func TestValues(t *testing.T) {
 		{"%x: f32[1,2]", "softmax %x : f32[1,2]", []Val{matrix(1, 0, ln3)}, [][]float64{{0.25, 0.75}}},
 		{"%x: f32[1,2]", "log_softmax %x : f32[1,2]", []Val{matrix(1, 10, 10+ln3)}, [][]float64{{math.Log(0.25), math.Log(0.75)}}},
 		{"%x: f32[2,2]", "l2_normalize %x : f32[2,2]", []Val{matrix(2, 3, 4, 0, 0)}, [][]float64{{0.6, 0.8, 0, 0}}},
+		{"%x: f32[2,2], %dy: f32[2,2]", "l2_normalize_grad %x, %x, %dy : f32[2,2]", []Val{matrix(2, 0, 0, 3e-13, 4e-13), matrix(2, 3, 4, 3, 4)}, [][]float64{{0, 0, 0, 0}}},
+		{"%x: f32[1,2], %dy: f32[1,2]", "l2_normalize_grad %x, %x, %dy {eps=0.5} : f32[1,2]", []Val{matrix(1, 0, 0), matrix(1, 3, 4)}, [][]float64{{6, 8}}},
 		{"%x: f32[2,2]", "l1_normalize %x : f32[2,2]", []Val{matrix(2, 1, -3, 0, 0)}, [][]float64{{0.25, -0.75, 0, 0}}},
 
 		{"%a: f32[2,2], %b: f32[2,1]", "matmul %a, %b : f32[2,1]", []Val{matrix(2, 1, 2, 3, 4), matrix(2, 5, 6)}, [][]float64{{17, 39}}},

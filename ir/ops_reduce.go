@@ -258,12 +258,15 @@ var reduceOps = []OpDef{
 		inside := c.One("greater", nil, raw, constant(eps))
 		n := c.One("maximum", nil, raw, constant(eps))
 		dot := c.Mul(inside, rowSumKeep(c, c.Mul(g, y)))
+		if eps <= shortRow {
+			g = c.Mul(inside, g)
+		}
 		return c.Div(c.Sub(g, c.Mul(sign, dot)), n)
 	}, func(o *Op, dst, x []float64) {
 		normalizeRow(dst, x, o.Float("eps"), norm1)
 	}).pads(padNormalized),
 	{
-		Name: "l2_normalize_grad", Doc: "dx_i = (dy_i − y_i⟨y_i, dy_i⟩)/‖x_i‖ where ‖x_i‖ > eps, dy_i/eps elsewhere",
+		Name: "l2_normalize_grad", Doc: "dx_i = (dy_i − y_i⟨y_i, dy_i⟩)/‖x_i‖ where ‖x_i‖ > eps; elsewhere dy_i/eps, or 0 where eps ≤ 1e-12: a row of zeros has no direction, and one step along dy_i/eps would be the last that an optimizer makes",
 		Operands: append(rowsOf("x", "y"), OperandSpec{Name: "dy", Read: ReadRow, InPlace: true, Linear: true}), Finite: FiniteIfOperands, Attrs: []AttrSpec{epsAttr}, Results: []string{"dx"},
 		NoGrad: "a gradient itself; nothing differentiates twice",
 		Infer: func(c *InferCtx) []Type {
@@ -276,6 +279,9 @@ var reduceOps = []OpDef{
 			x, y, dy, dx, eps := c.T(0), c.T(1), c.T(2), c.New(0), c.Op.Float("eps")
 			for i := range x.Rows() {
 				n, dot := norm2(x.Row(i)), 0.0
+				if n <= eps && eps <= shortRow {
+					continue
+				}
 				if n > eps {
 					for j, v := range y.Row(i) {
 						dot += v * dy.Row(i)[j]
@@ -288,6 +294,9 @@ var reduceOps = []OpDef{
 		},
 	},
 }
+
+// shortRow is the eps up to which rows that are shorter have no gradient when they are normalised.
+const shortRow = 1e-12
 
 // farRows ends the definition of the operations that normalise rows.
 const farRows = ". A finite row whose largest magnitude is above 1e12, or is below 1e-12 but not 0 where eps ≤ 1e-12, " +

@@ -107,3 +107,18 @@ func TestNormalizeFarRowsGrad(t *testing.T) {
 		}
 	})
 }
+
+// Rows that have no direction have no gradient, unless eps makes them long enough for one.
+func TestNormalizeShortRowsGrad(t *testing.T) {
+	eachISA(t, func(t *testing.T) {
+		p := NewPool(1)
+		defer p.Close()
+		for _, c := range []struct{ x, eps, want float32 }{{0, 1e-12, 0}, {3e-13, 1e-12, 0}, {0, 0.5, 2}, {0.1, 0.5, 2}} {
+			dx := junk(2)
+			p.L2NormalizeRowsGrad(dx, []float32{c.x, 0}, []float32{1, 1}, 1, 2, c.eps)
+			if dx[0] != c.want || dx[1] != c.want {
+				t.Errorf("the gradient at (%g, 0) with eps %g is %v, want %g", c.x, c.eps, dx, c.want)
+			}
+		}
+	})
+}

@@ -64,7 +64,7 @@ func (p *Pool) L2NormalizeRows(dst, x []float32, rows, cols int, eps float32) {
 }
 
 // L2NormalizeRowsGrad computes the gradient of L2NormalizeRows with respect to
-// x: (dy − y⟨y, dy⟩)/‖x‖ where ‖x‖ > eps, else dy/eps. dx may be dy and must not overlap x.
+// x: (dy − y⟨y, dy⟩)/‖x‖ where ‖x‖ > eps, else dy/eps, or 0 where eps ≤ 1e-12. dx may be dy and must not overlap x.
 func (p *Pool) L2NormalizeRowsGrad(dx, x, dy []float32, rows, cols int, eps float32) {
 	need("L2NormalizeRowsGrad", "dy", len(dy), rows*cols)
 	p.runSoftmax(softmaxJob{kind: l2Grad, dst: dx, x: x, dy: dy, scale: eps}, "L2NormalizeRowsGrad", rows, cols)
@@ -149,7 +149,11 @@ func (j *softmaxJob) do(c, worker int) {
 			ks.vs[Mul](dst, x, 1/max(norm, j.scale))
 		case l2Grad:
 			norm, dy := rowNorm(l2Rows, x), j.dy[r*n:(r+1)*n]
-			if norm <= j.scale {
+			switch {
+			case norm <= j.scale && j.scale <= rowLow: // no direction
+				clear(dst)
+				continue
+			case norm <= j.scale:
 				ks.vs[Mul](dst, dy, 1/j.scale)
 				continue
 			}

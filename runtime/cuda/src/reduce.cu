@@ -186,8 +186,8 @@ KERNEL gsrc_normalize(float *dst, const float *x, int rows, int cols, int norm, 
 	}
 }
 
-// l2_normalize_grad computes (dy − y⟨y, dy⟩)/‖x‖ where ‖x‖ > eps, else dy/eps. dst
-// may be dy.
+// l2_normalize_grad computes (dy − y⟨y, dy⟩)/‖x‖ where ‖x‖ > eps, else dy/eps, or 0
+// where eps ≤ 1e-12. dst may be dy.
 KERNEL gsrc_l2_normalize_grad(float *dst, const float *x, const float *dy, int rows, int cols, float eps) {
 	int lane = thread_x() % WARP;
 	for (int r = grid_first() / WARP; r < rows; r += grid_step() / WARP) {
@@ -207,6 +207,7 @@ KERNEL gsrc_l2_normalize_grad(float *dst, const float *x, const float *dy, int r
 			if (first == 1.0f) break;
 		}
 		float norm = root(square), along = norm > eps ? dot / (norm * norm * norm) : 0.0f, scale = 1.0f / (norm > eps ? norm : eps);
+		if (norm <= eps && eps <= 1e-12f) scale = 0.0f;
 		for (int c = lane; c < cols; c += WARP) ST(dst, at + c, (LD(dy, at + c) * scale - LD(x, at + c) * first * along) * first);
 	}
 }
