@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -41,10 +42,10 @@ import (
 // Baselines are not read.
 type Options struct {
 	run.TrainOptions
-	// Trials is how many trainings to choose by, at most; 0 is the whole list.
+	// Trials is how many trainings to choose by, at most, candidates that fail among them; 0 is the whole list.
 	Trials int
 	// Minutes, if not 0, is how long all of it may take: no further training begins when what
-	// is left is needed for the winner. The first training always runs.
+	// is left is needed for the winner. One training always runs.
 	Minutes float64
 	// Progress, if not nil, is called when a training has ended, one call at a time.
 	Progress func(done int, c *Candidate)
@@ -68,11 +69,12 @@ type chooser struct {
 	ds       *data.Dataset
 	split    data.Split
 	pool     *pool
+	base     config.Train
 	seed     int
 	draws    rng.Stream
 	upTo     ladder
 	report   *Report
-	setups   map[*Candidate]*run.Setup
+	setups   map[*Candidate]prepared
 	read     map[string]*data.Dataset // the pool's, by what options of data of candidates make of it
 	evidence train.FittedEvidence
 	kept     *run.Run // what is in Out
@@ -137,7 +139,7 @@ func Resume(ctx context.Context, dir string, o Options) (*Run, error) {
 }
 
 func choosing(ctx context.Context, o Options, earlier *Report) (*Run, error) {
-	x := &chooser{Options: o, start: time.Now(), resumed: earlier != nil, setups: map[*Candidate]*run.Setup{}, read: map[string]*data.Dataset{}}
+	x := &chooser{Options: o, start: time.Now(), resumed: earlier != nil, setups: map[*Candidate]prepared{}, read: map[string]*data.Dataset{}}
 	if o.Warn != nil {
 		said := map[string]bool{}
 		x.Warn = func(text string) {
@@ -209,7 +211,7 @@ func (x *chooser) open(earlier *Report) error {
 	if err != nil {
 		return err
 	}
-	x.seed = s.Config.Train.Seed
+	x.base, x.seed = s.Config.Train, s.Config.Train.Seed
 	x.draws = rng.New(uint64(x.seed), "auto")
 	if x.split, _, err = s.Task().Split(uint64(x.seed)); err != nil {
 		return err
@@ -259,10 +261,16 @@ func (x *chooser) open(earlier *Report) error {
 // next is where a run grows up that is to take the place of the one in Out.
 func (x *chooser) next() string { return filepath.Join(x.Out, "next") }
 
+// prepared is what became of setting a candidate up.
+type prepared struct {
+	*run.Setup
+	err error
+}
+
 // setup is the program of a candidate, which knows the labels of the pool alone.
 func (x *chooser) setup(c *Candidate) (*run.Setup, error) {
-	if s := x.setups[c]; s != nil {
-		return s, nil
+	if p, ok := x.setups[c]; ok {
+		return p.Setup, p.err
 	}
 	o := x.TrainOptions
 	o.Model, o.Set = c.Model, slices.Concat(c.Set, x.Set)
@@ -272,10 +280,19 @@ func (x *chooser) setup(c *Candidate) (*run.Setup, error) {
 	as := strings.Join(slices.DeleteFunc(slices.Clone(c.Set), func(set string) bool { return !strings.HasPrefix(set, "data.") }), " ")
 	s, err := run.PrepareNodes(o, cmp.Or(x.read[as], x.pool.ds))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.Name, err)
+		err = &train.SetupError{Err: err}
+	} else {
+		x.read[as] = s.Data
 	}
-	x.setups[c], x.read[as] = s, s.Data
-	return s, nil
+	x.setups[c] = prepared{s, err}
+	return s, err
+}
+
+// refused reports whether an error says that data and options do not suit a candidate; they may suit others.
+func refused(err error) bool {
+	var setup *train.SetupError
+	var system syscall.Errno // a file could not be read
+	return errors.As(err, &setup) && !errors.As(err, &system)
 }
 
 // write writes auto.json.
@@ -318,14 +335,18 @@ func (x *chooser) climb(ctx context.Context, rung int) (cut bool, err error) {
 	}
 	for len(todo) > 0 { // once, unless some failed, whose places others take
 		if x.Trials > 0 {
-			if x.report.Trials >= x.Trials {
+			left := x.Trials - x.report.Trials
+			if !x.begun() {
+				left = max(left, 1)
+			}
+			if left <= 0 {
 				return true, nil
 			}
-			todo = todo[:min(len(todo), x.Trials-x.report.Trials)]
+			todo = todo[:min(len(todo), left)]
 		}
 		for _, f := range todo {
-			if _, err := x.setup(f.c); err != nil {
-				return false, err
+			if _, err := x.setup(f.c); err != nil && !refused(err) {
+				return false, fmt.Errorf("%s: %w", f.c.Name, err)
 			}
 		}
 		if all, err := x.runAll(ctx, todo); err != nil || !all {
@@ -336,13 +357,18 @@ func (x *chooser) climb(ctx context.Context, rung int) (cut bool, err error) {
 	return false, nil
 }
 
+// begun reports whether a training has ended well: a limit leaves a first one.
+func (x *chooser) begun() bool {
+	return slices.ContainsFunc(x.report.Candidates, func(c *Candidate) bool { return len(c.Scores) > 0 })
+}
+
 // workers is how many trainings run side by side, a thread each.
-func (x *chooser) workers(s *run.Setup) int {
+func (x *chooser) workers() int {
 	const large = 2_000_000 // edges and features, from which on one alone may fill the memory
-	if s.Config.Train.Device != "cpu" || x.ds.Graph.NumEdges()+x.ds.X.NNZ() > large {
+	if x.base.Device != "cpu" || x.ds.Graph.NumEdges()+x.ds.X.NNZ() > large {
 		return 1
 	}
-	if n := s.Config.Train.Threads; n > 0 {
+	if n := x.base.Threads; n > 0 {
 		return n
 	}
 	return goruntime.GOMAXPROCS(0)
@@ -358,7 +384,7 @@ type outcome struct {
 // runAll runs trainings side by side. What counts of them is a beginning of the list: where the
 // time is up for one, all is false, and those that come after it are forgotten.
 func (x *chooser) runAll(ctx context.Context, todo []fit) (all bool, err error) {
-	workers := min(x.workers(x.setups[todo[0].c]), len(todo))
+	workers := min(x.workers(), len(todo))
 	var mu sync.Mutex // guards what follows
 	out := make([]outcome, len(todo))
 	entered, stopped := 0, false
@@ -411,7 +437,7 @@ func (x *chooser) runAll(ctx context.Context, todo []fit) (all bool, err error) 
 
 // limited is the context of a further training, which ends when its time is up.
 func (x *chooser) limited(ctx context.Context) (context.Context, context.CancelFunc) {
-	if x.Minutes == 0 || x.report.Trials == 0 { // the first one always runs
+	if x.Minutes == 0 || !x.begun() {
 		return ctx, func() {}
 	}
 	return context.WithTimeout(ctx, x.left())
@@ -431,7 +457,7 @@ func (x *chooser) enter(f fit, o *outcome) error {
 		c.Restarts = append(c.Restarts, rounded(o.score))
 	case o.err == nil:
 		c.Scores = append(c.Scores, rounded(o.score))
-	case errors.As(o.err, &diverged) || errors.As(o.err, &tooLarge):
+	case errors.As(o.err, &diverged) || errors.As(o.err, &tooLarge) || refused(o.err):
 		c.Failed = o.err.Error()
 	default:
 		return fmt.Errorf("%s: %w", c.Name, o.err)
@@ -452,7 +478,11 @@ func (x *chooser) train(ctx context.Context, f fit, workers int) (float64, error
 	if f.resplit >= 0 {
 		split = x.pool.resplit(x.draws.Sub("resplit").At(uint64(f.resplit)))
 	}
-	s, err := x.setups[f.c].On(x.pool.ds, &split, func(c *config.Config) {
+	s, err := x.setup(f.c)
+	if err != nil {
+		return 0, err
+	}
+	s, err = s.On(x.pool.ds, &split, func(c *config.Config) {
 		c.Train.Seed = x.seed + max(0, f.resplit)
 		c.Train.Restart += f.restart
 		if workers > 1 {
@@ -607,6 +637,9 @@ func (x *chooser) judge(ctx context.Context, winner *Candidate) error {
 		return err
 	}
 	without, err := x.correct(ctx, c.twin())
+	if refused(err) { // there is nothing to hold it against
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -253,6 +253,56 @@ func TestWithoutTestNodes(t *testing.T) {
 	}
 }
 
+// A candidate that data and options do not suit is left out with the reason, whether that shows when its program is built
+// or when it is compiled. A run that was stopped behind it goes on, and a limit leaves one that can be trained.
+func TestUnsuited(t *testing.T) {
+	dir := t.TempDir()
+	unsuited := []rule{
+		{Candidate{Name: "of no such option", Model: "gcn", Set: []string{"model.encoder.cut=0.1"}, Structure: raw, Simple: true}, nil},
+		{Candidate{Name: "of no such sampler", Model: "linear", Set: []string{"train.sampler=neighbors", "model.smooth.alpha=0.7", "model.smooth.correct=0.5"}, Structure: raw, Simple: true}, nil},
+	}
+	o := options(folder(t, false), filepath.Join(dir, "whole"))
+	o.rules, o.Trials = slices.Concat(unsuited, short), 8
+	a := trained(t, o)
+	for i, reason := range []string{"model.encoder.cut must be 0", "train.sampler=neighbors does not work for linear"} {
+		if c := a.Report.Candidates[i]; !strings.Contains(c.Failed, reason) {
+			t.Errorf("%+v", c)
+		}
+	}
+	part := o
+	part.Out = filepath.Join(dir, "part")
+	ctx, cancel := context.WithCancel(context.Background())
+	part.Progress = func(done int, _ *Candidate) {
+		if done == 3 {
+			cancel()
+		}
+	}
+	if _, err := Train(ctx, part); !run.IsInterrupted(ctx, err) {
+		t.Fatal(err)
+	}
+	if _, err := Resume(context.Background(), part.Out, Options{rules: o.rules}); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(content(t, o.Out, File), content(t, part.Out, File)) {
+		t.Error("stopped behind it, auto.json differs")
+	}
+	o.Out = ""
+	for _, limit := range []Options{{Trials: 1}, {Minutes: 1e-6}} {
+		o.Trials, o.Minutes = limit.Trials, limit.Minutes
+		if r := trained(t, o); r.Report.Choice.Winner != "linear" {
+			t.Errorf("by %+v is chosen %+v", limit, r.Report.Choice)
+		}
+	}
+	o.rules, o.Trials, o.Minutes = append(slices.Clone(unsuited), short[2]), 3, 0
+	if r := trained(t, o); r.Report.Choice.Winner != "refined, gcn" {
+		t.Errorf("where no simple candidate can be trained: %+v", r.Report.Choice)
+	}
+	o.rules = unsuited
+	if _, err := Train(context.Background(), o); err == nil || !strings.Contains(err.Error(), "no candidate could be trained; the first: model.encoder.cut must be 0") {
+		t.Errorf("where none can be trained: %v", err)
+	}
+}
+
 // The structure learners run where their cost allows, and one that is chosen says so if it has learned the edges of
 // this graph alone.
 func TestLearners(t *testing.T) {

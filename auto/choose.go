@@ -120,14 +120,15 @@ func (upTo ladder) choose(list []*Candidate) (*Candidate, *Choice) {
 
 func (upTo ladder) compare(list []*Candidate) (*Candidate, *Choice) {
 	var pool []*Candidate
+	simply := slices.ContainsFunc(list, func(c *Candidate) bool { return c.Simple && c.Failed == "" && len(c.Scores) > 0 })
 	n := 0
 	for rung := len(upTo) - 1; rung >= 0 && n == 0; rung-- {
-		if rung == 1 { // others than simple ones wait for more resplits
+		if rung == 1 && simply { // others than simple ones wait for more resplits
 			continue
 		}
 		pool, n = nil, math.MaxInt
 		least := 0
-		if rung > 0 {
+		if rung > 1 {
 			least = upTo[rung-1]
 		}
 		begun := false

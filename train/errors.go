@@ -7,6 +7,15 @@ import (
 	"github.com/gsrc-dev/gsrc/ir"
 )
 
+// SetupError is the error of a model that cannot be trained on the data with the options, found before its
+// first step.
+type SetupError struct{ Err error }
+
+func (e *SetupError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *SetupError) Unwrap() error { return e.Err }
+
 // NonFiniteError says that a loss or a gradient became NaN or infinite. The
 // parameters are those before the step, and the last checkpoint stays.
 type NonFiniteError struct {

@@ -120,7 +120,7 @@ type trainer struct {
 
 // Train trains a model. The error of a stopped run is [ErrInterrupted],
 // of a run that diverged a [*NonFiniteError], of a directory that is taken an
-// [*checkpoint.ExistsError].
+// [*checkpoint.ExistsError], of a model that the data or options do not suit a [*SetupError].
 func Train(ctx context.Context, job Job, cfg *config.Config, opts Options) (res *Result, err error) {
 	err = store.Guard(func() error { // the data may lie in mapped files
 		res, err = train(ctx, job, cfg, opts)
@@ -137,7 +137,7 @@ func train(ctx context.Context, job Job, cfg *config.Config, opts Options) (*Res
 	defer t.close()
 	run, err := t.procedure()
 	if err != nil {
-		return nil, err
+		return nil, &SetupError{err}
 	}
 	if err := t.open(); err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func train(ctx context.Context, job Job, cfg *config.Config, opts Options) (*Res
 func newTrainer(ctx context.Context, job Job, cfg *config.Config, opts Options) (*trainer, error) {
 	t, err := compiled(ctx, job, cfg, opts)
 	if err != nil {
-		return nil, err
+		return nil, &SetupError{err}
 	}
 	if err := t.checkMemory(); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
@@ -179,7 +179,7 @@ func newTrainer(ctx context.Context, job Job, cfg *config.Config, opts Options) 
 		return nil, err
 	}
 	if cfg.Train.SelfTraining > 0 && (unsupervised(t.module) || len(t.optim.Params) == 0) {
-		return nil, errors.New("train: train.self_training adds labels to learn from, and this model learns from none; leave it 0")
+		return nil, &SetupError{errors.New("train: train.self_training adds labels to learn from, and this model learns from none; leave it 0")}
 	}
 	t.pool = kernels.NewPool(cfg.Train.Threads)
 	if opts.Device == nil {
@@ -187,7 +187,9 @@ func newTrainer(ctx context.Context, job Job, cfg *config.Config, opts Options) 
 	}
 	t.prog.params = t.optim
 	t.prog.options = runtime.Options{Device: t.device, NewExecutor: opts.NewExecutor, Pool: t.pool, Seed: rng.New(beginning(cfg.Train), "train"), Trace: opts.Trace}
-	if err = t.prog.runnable(); err == nil {
+	if err = t.prog.runnable(); err != nil {
+		err = &SetupError{err}
+	} else {
 		t.steps, err = job.Task.start(t)
 	}
 	if err != nil {
