@@ -358,6 +358,76 @@ func TestNewNodes(t *testing.T) {
 	}
 }
 
+// On a graph whose edges have weights, directions or both every listed candidate can be set up and trained, and what
+// cannot be exported says so. The same seed gives the same auto.json.
+func TestWeightsAndDirections(t *testing.T) {
+	plain := folder(t, false)
+	weighted := folder(t, false)
+	rows := strings.Split(strings.TrimSpace(string(content(t, weighted, "edges.csv"))), "\n")
+	for i := range rows {
+		if rows[i] += fmt.Sprintf(",%d", 1+i%3); i == 0 {
+			rows[i] = "source,target,weight"
+		}
+	}
+	if err := os.WriteFile(filepath.Join(weighted, "edges.csv"), []byte(strings.Join(rows, "\n")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		data     string
+		directed bool
+	}{{weighted, false}, {plain, true}, {weighted, true}} {
+		name := fmt.Sprintf("weighted %t, directed %t", c.data == weighted, c.directed)
+		o := options(c.data, filepath.Join(t.TempDir(), "run"))
+		o.rules, o.Trials = nil, 2
+		o.Set = append(o.Set, fmt.Sprintf("data.directed=%t", c.directed))
+		a := trained(t, o)
+		if s := a.Report.Seen; s.Weighted != (c.data == weighted) || s.Directed != c.directed {
+			t.Errorf("%s: seen %+v", name, s)
+		}
+		text := content(t, o.Out, File)
+		o.Force = true
+		if trained(t, o); !bytes.Equal(text, content(t, o.Out, File)) {
+			t.Errorf("%s: auto.json differs", name)
+		}
+		for _, r := range rules {
+			if s := a.Report.Seen; !r.suits(s) {
+				if r.plain == "" && r.edges() == "" {
+					t.Errorf("%s: %s is not tried", name, r.Name)
+				}
+				continue
+			}
+			for _, c := range []*Candidate{&r.Candidate, r.twin()} {
+				if _, err := run.PrepareNodes(run.TrainOptions{Model: c.Model, Set: append(slices.Clone(c.Set), o.Set...)}, a.Data); err != nil {
+					t.Errorf("%s: %s: %v", name, c.Name, err)
+				}
+			}
+		}
+
+		o.Out, o.Set = "", append(o.Set, "train.epochs=1", "train.self_training=0", "train.pretrain_steps=0")
+		if o.Trials = len(a.Report.Candidates); c.directed == (c.data == weighted) { // each once, where the graph has both
+			for _, c := range a.Report.Candidates {
+				if c.Simple {
+					o.Trials++ // twice, before the others
+				}
+			}
+			for _, c := range trained(t, o).Report.Candidates {
+				if c.Failed != "" || len(c.Scores) == 0 {
+					t.Errorf("%s: %s has the scores %v and failed: %s", name, c.Name, c.Scores, c.Failed)
+				}
+			}
+		}
+		o.Trials = 2
+		o.rules = slices.DeleteFunc(slices.Clone(rules), func(r rule) bool { return r.Name != "refined, gcn" })
+		var warned []string
+		o.Warn = func(text string) { warned = append(warned, text) }
+		r := trained(t, o)
+		said := slices.ContainsFunc(warned, func(w string) bool { return strings.Contains(w, "cannot take new nodes, and gsrc build refuses it: ") })
+		if said != c.directed || r.Report.Choice.NewNodes == c.directed || (r.Exportable() != nil) != c.directed {
+			t.Errorf("%s: refined by evidence %+v, %v, %q", name, r.Report.Choice, r.Exportable(), warned)
+		}
+	}
+}
+
 func TestRules(t *testing.T) {
 	ds, err := run.ReadNodes(run.TrainOptions{Data: folder(t, false), Model: "linear"})
 	if err != nil {

@@ -190,8 +190,14 @@ var rules = []rule{
 	{learner("grcn", "grcn", "candidates.k=20", "train.refresh_every=25", "train.epochs=150"), all(compared(20), judgeable, homophilic)},
 }
 
-// candidates is the list for a graph, by other rules than the package's if there are any. Where edges of training
-// nodes were tampered with none reads all edges as they are.
+// suits is whether a candidate takes the edges of a graph: structure learners take no weights, nearest neighbours
+// have no direction, and none reads all edges as they are where those of training nodes were tampered with.
+func (c *Candidate) suits(s Seen) bool {
+	asItIs := c.Structure == raw || strings.HasPrefix(c.edges(), raw)
+	return !(asItIs && s.Tampered) && !(c.plain != "" && s.Weighted) && !(strings.Contains(c.edges(), "knn:") && s.Directed)
+}
+
+// candidates is the list for a graph, by other rules than the package's if there are any.
 func candidates(s Seen, by []rule) []*Candidate {
 	if by == nil {
 		by = rules
@@ -199,8 +205,7 @@ func candidates(s Seen, by []rule) []*Candidate {
 	var list []*Candidate
 	for _, r := range by {
 		c := r.Candidate
-		asItIs := c.Structure == raw || strings.HasPrefix(c.edges(), raw)
-		if (r.due == nil || r.due(s)) && !(asItIs && s.Tampered) {
+		if (r.due == nil || r.due(s)) && c.suits(s) {
 			c.Set = slices.Clone(c.Set)
 			if !slices.ContainsFunc(c.Set, func(set string) bool { return strings.HasPrefix(set, "train.eval_every=") }) {
 				c.Set = append(c.Set, "train.eval_every=5") // all nodes are evaluated, which costs as much as a step

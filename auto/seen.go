@@ -16,6 +16,8 @@ type Seen struct {
 	Degree   float64 `json:"mean_degree"`
 	Isolated float64 `json:"isolated"` // share of nodes without an edge
 	Classes  int     `json:"classes"`
+	Weighted bool    `json:"weighted"` // edges have weights that differ
+	Directed bool    `json:"directed"`
 
 	TrainNodes int `json:"train_nodes"`
 	ValNodes   int `json:"val_nodes"`
@@ -41,7 +43,7 @@ const comparable = 10_000 // edges, and pairs, that are compared
 // look counts.
 func look(ds *data.Dataset, split data.Split, draws rng.Stream) Seen {
 	g := ds.Graph.Undirected()
-	s := Seen{Nodes: g.N, Edges: g.NumEdges(), Classes: ds.Classes, TrainNodes: len(split.Train), ValNodes: len(split.Val),
+	s := Seen{Nodes: g.N, Edges: g.NumEdges(), Classes: ds.Classes, Weighted: ds.Graph.WeightsDiffer(), Directed: ds.Graph.Directed, TrainNodes: len(split.Train), ValNodes: len(split.Val),
 		Features: ds.X.Cols, Density: rounded(ds.X.Density()), Kind: "values"}
 	switch {
 	case ds.X.NNZ() == 0:
