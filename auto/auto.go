@@ -236,7 +236,9 @@ func (x *chooser) open(earlier *Report) error {
 	r.Data.Name, r.Data.Source, r.Data.Checksum = x.ds.Name, x.Data, x.ds.Checksum
 	r.Candidates = candidates(r.Seen, x.rules)
 	if ds := x.pool.ds; ds.Stored != nil || ds.Corruption != nil || ds.Rewired != nil { // see [data.Dataset.DescribeByPlaces]
-		r.Candidates = slices.DeleteFunc(r.Candidates, func(c *Candidate) bool { return slices.Contains(c.Set, places[0]) })
+		r.Candidates = slices.DeleteFunc(r.Candidates, func(c *Candidate) bool {
+			return slices.ContainsFunc(c.Set, func(set string) bool { return strings.HasPrefix(set, "data.node_features=") })
+		})
 	}
 	if len(r.Candidates) == 0 {
 		return fmt.Errorf("%s has neither edges nor features, so there is nothing to learn from", x.Data)

@@ -472,6 +472,22 @@ func TestMuteFeatures(t *testing.T) {
 	}
 }
 
+// Roles are tried where nodes have no features, and known labels with all features where these are few.
+func TestFewOrNoFeatures(t *testing.T) {
+	for _, c := range []struct {
+		kind       string
+		features   int
+		few, roles bool
+	}{{"values", 12, true, false}, {"counts", 1433, false, false}, {"places", 132, false, true}} {
+		s := Seen{Nodes: 600, Edges: 1500, Features: c.features, Kind: c.kind, Classes: 4, TrainNodes: 300}
+		list := candidates(s, nil)
+		has := func(name string) bool { return slices.ContainsFunc(list, func(c *Candidate) bool { return c.Name == name }) }
+		if has("sage of all features, known labels") != c.few || has("roles, sage") != c.roles || has("roles, sage, known labels") != c.roles {
+			t.Errorf("of %d %s there are %d candidates that read few features or roles where they should not, or are missing", c.features, c.kind, len(list))
+		}
+	}
+}
+
 // Places are not tried where data cannot be described by them: edges that an option has added would be others by places.
 func TestPlacesAsRead(t *testing.T) {
 	o := options(folder(t, false), "")

@@ -58,7 +58,9 @@ var (
 	judgeable  = func(s Seen) bool { return linked(s) && features(s) && s.Edges >= s.Nodes/10 }
 	homophilic = func(s Seen) bool { return linked(s) && (s.Homophily == nil || *s.Homophily > 0.3) }
 	mixed      = func(s Seen) bool { return linked(s) && (s.Homophily == nil || *s.Homophily < 0.7) }
-	mute       = func(s Seen) bool { return s.Similarity < s.Random+0.02 && s.Nodes <= 20_000 } // features of joined nodes are no more alike than of others
+	mute       = func(s Seen) bool { return s.Similarity < s.Random+0.02 && s.Nodes <= 20_000 }           // features of joined nodes are no more alike than of others
+	placed     = func(s Seen) bool { return s.Kind == "places" && s.Nodes <= 20_000 }                     // there are none
+	narrow     = func(s Seen) bool { return s.Kind != "none" && s.Kind != "places" && s.Features <= 200 } // too few to leave any out
 	tampered   = func(s Seen) bool { return s.Tampered }
 	few        = func(s Seen) bool { return s.LabelsPerClass <= 10 }
 	many       = func(s Seen) bool { return s.TrainNodes >= s.Nodes/10 }                           // labels to read at neighbours
@@ -117,6 +119,12 @@ var (
 // atTraining leaves edges out that were likelier added at training nodes.
 const atTraining = "data.edges=cut:training"
 
+// all features are read where each may matter: dropped inputs pay for words, of which there are many.
+var whole = []string{"model.hidden=64", "model.dropout=0.2", "model.input_dropout=0.0", "model.weight_decay=0"}
+
+// roles describe nodes by what the graph around them looks like.
+var roles = []string{"data.node_features=roles"}
+
 // places describe nodes by where they are in the graph, in the place of features that say nothing.
 var places = []string{"data.node_features=places"}
 
@@ -171,6 +179,9 @@ var rules = []rule{
 	{Candidate{Name: "gcn, known labels", Model: "gcn", Set: []string{"model.known_labels=0.5"}, Structure: raw}, all(features, homophilic, many)},
 	{Candidate{Name: "sage, known labels", Model: "sage", Set: []string{"model.known_labels=0.5"}, Structure: raw}, all(features, linked, many)},
 	{Candidate{Name: "sage, known labels, self-trained", Model: "sage", Set: []string{"model.known_labels=0.5", "model.hidden=64", "train.self_training=3"}, Structure: raw}, all(features, linked, many, mixed, spread)},
+	{Candidate{Name: "sage of all features, known labels", Model: "sage", Set: append([]string{"model.known_labels=0.5", "model.layers=3"}, whole...), Structure: raw}, all(narrow, linked, many)},
+	{Candidate{Name: "roles, sage", Model: "sage", Set: slices.Concat(whole, roles), Structure: raw}, all(linked, placed)},
+	{Candidate{Name: "roles, sage, known labels", Model: "sage", Set: slices.Concat([]string{"model.known_labels=0.5", "model.layers=3"}, whole, roles), Structure: raw}, all(linked, placed, many)},
 	{Candidate{Name: "acm", Model: "acm", Structure: raw}, all(features, mixed)},
 	{Candidate{Name: "sage", Model: "sage", Set: []string{"model.hidden=64"}, Structure: raw}, all(features, mixed)},
 	{Candidate{Name: "raw and nearest neighbours, sage", Model: "sage", Set: []string{"data.edges=raw+knn:20", "model.hidden=64"}, Structure: rewired}, all(near, mixed)},

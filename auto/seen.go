@@ -28,7 +28,7 @@ type Seen struct {
 	Homophily *float64 `json:"train_homophily"`
 
 	Features int     `json:"features"`
-	Kind     string  `json:"kind_of_features"` // counts, values or none
+	Kind     string  `json:"kind_of_features"` // counts, values, places (where there are no features: [graph.Encodings]) or none
 	Density  float64 `json:"density"`
 	// Similarity is the mean cosine of the features of an edge's ends, and Random that of
 	// pairs of nodes drawn at random.
@@ -48,6 +48,8 @@ func look(ds *data.Dataset, split data.Split, draws rng.Stream) Seen {
 	switch {
 	case ds.X.NNZ() == 0:
 		s.Kind = "none"
+	case ds.Structural:
+		s.Kind = "places"
 	case ds.X.Counts():
 		s.Kind = "counts"
 	}

@@ -153,7 +153,7 @@ type DeepWalk struct {
 // Data says how the data set is read; see data.LoadOptions.
 type Data struct {
 	Split        string `toml:"split" doc:"how to draw a split, such as per-class:20,500,1000, random:0.6,0.2,0.2, ratio:0.05 (new training nodes for the split that comes with the data), or time:COLUMN,0.6,0.2 (the earliest nodes of a table, those after them, and the latest); empty takes the split that comes with the data"`
-	NodeFeatures string `toml:"node_features" doc:"what describes the nodes of a collection of graphs: auto (labels, else attributes, else degrees), labels, attributes, both or degrees; of one graph places, in the place of its features, says where nodes are in it" oneof:"auto,labels,attributes,both,degrees,places"`
+	NodeFeatures string `toml:"node_features" doc:"what describes the nodes of a collection of graphs: auto (labels, else attributes, else degrees), labels, attributes, both or degrees; of one graph, in the place of its features, places says where nodes are in it and roles what it looks like around them" oneof:"auto,labels,attributes,both,degrees,places,roles"`
 	Directed     bool   `toml:"directed" doc:"keep the direction of edges"`
 
 	ID      string `toml:"id" neutral:"\"\"" doc:"column of the node table with the ids; empty: found automatically"`

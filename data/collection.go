@@ -61,17 +61,23 @@ const (
 	FeaturesDegrees    NodeFeatures = "degrees"
 	// FeaturesPlaces is of data sets of one graph: [Dataset.DescribeByPlaces].
 	FeaturesPlaces NodeFeatures = "places"
+	// FeaturesRoles is of data sets of one graph, too: the first [graph.RoleWidth] columns of these, by which
+	// nodes are alike where the graph around them is, wherever they are in it.
+	FeaturesRoles NodeFeatures = "roles"
 )
+
+// Structural reports whether nodes are described by the graph in the place of features that they have.
+func (f NodeFeatures) Structural() bool { return f == FeaturesPlaces || f == FeaturesRoles }
 
 // ParseNodeFeatures reads one of the constants; "auto" is the empty one.
 func ParseNodeFeatures(s string) (NodeFeatures, error) {
 	switch f := NodeFeatures(s); f {
 	case "auto":
 		return FeaturesAuto, nil
-	case FeaturesAuto, FeaturesLabels, FeaturesAttributes, FeaturesBoth, FeaturesDegrees, FeaturesPlaces:
+	case FeaturesAuto, FeaturesLabels, FeaturesAttributes, FeaturesBoth, FeaturesDegrees, FeaturesPlaces, FeaturesRoles:
 		return f, nil
 	}
-	return "", fmt.Errorf("node features %s: write auto, labels, attributes, both or degrees, or of one graph places", quote(s))
+	return "", fmt.Errorf("node features %s: write auto, labels, attributes, both or degrees, or of one graph places or roles", quote(s))
 }
 
 // LoadCollection reads the collection of graphs at path: a TU data set, a folder
@@ -95,8 +101,8 @@ func (l *loader) finishCollection(path string, r reader) (*Collection, error) {
 	if l.opts.NodeFeatures, err = ParseNodeFeatures(string(l.opts.NodeFeatures)); err != nil {
 		return nil, err
 	}
-	if l.opts.NodeFeatures == FeaturesPlaces {
-		return nil, fmt.Errorf("%s: nodes are described by places in data sets of one graph; this is a collection of graphs", path)
+	if l.opts.NodeFeatures.Structural() {
+		return nil, fmt.Errorf("%s: nodes are described by %s in data sets of one graph; this is a collection of graphs", path, l.opts.NodeFeatures)
 	}
 	if l.opts.AddEdges != 0 || l.opts.RemoveEdges != 0 {
 		return nil, fmt.Errorf("%s: edges are added and removed in data sets of one graph; this is a collection of graphs", path)

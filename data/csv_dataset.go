@@ -188,7 +188,7 @@ func (d *Dataset) DescribeByPlaces() error {
 	case d.Stored != nil:
 		return fmt.Errorf("%s: a graph store keeps its features: leave data.node_features auto", d.called())
 	case d.Corruption != nil || d.Rewired != nil:
-		return fmt.Errorf("%s: its edges were changed before its features: read it with data.node_features = %s", d.called(), FeaturesPlaces)
+		return fmt.Errorf("%s: its edges were changed before its features: read it with data.node_features = %s or %s", d.called(), FeaturesPlaces, FeaturesRoles)
 	}
 	return d.places()
 }
@@ -202,7 +202,7 @@ func (d *Dataset) places() error {
 	return nil
 }
 
-// PlacesAs leaves of places in the graph the first columns, which is what models of versions before
+// PlacesAs leaves of places in the graph the first columns: [FeaturesRoles], or what models of versions before
 // [graph.Marks] were trained on.
 func (d *Dataset) PlacesAs(cols int) {
 	if !d.Structural || cols <= 0 || cols >= d.X.Cols {

@@ -392,6 +392,10 @@ func TestFolderWithoutFeatures(t *testing.T) {
 	if x := ds.X.Dense; x[0] <= x[4*graph.EncodingWidth] {
 		t.Errorf("a node of two neighbours has the degree %v, one of none %v", x[0], x[4*graph.EncodingWidth])
 	}
+	roles := mustLoad(t, dir, LoadOptions{NodeFeatures: FeaturesRoles, AddEdges: 0.5})
+	if want := mustLoad(t, dir, LoadOptions{AddEdges: 0.5}); roles.X.Cols != 4 || !slices.Equal(roles.X.Dense[4:8], want.X.Dense[want.X.Cols:][:4]) {
+		t.Errorf("%d columns say what roles nodes have in the graph with other edges", roles.X.Cols)
+	}
 	before := mustLoad(t, dir, LoadOptions{})
 	before.PlacesAs(68)
 	if x := before.X; x.Cols != 68 || !slices.Equal(x.Dense[68:136], ds.X.Dense[ds.X.Cols:][:68]) {

@@ -124,7 +124,7 @@ type LoadOptions struct {
 	Synthetic *graph.CSBM
 	// NodeFeatures says what the nodes of a collection of graphs are described
 	// by: FeaturesAuto (the zero value) and the other constants of that kind. Of those
-	// FeaturesPlaces alone, which no collection has, says something of one graph.
+	// FeaturesPlaces and FeaturesRoles, which no collection has, say something of one graph.
 	NodeFeatures NodeFeatures
 	// Tables says how tables of nodes and edges are read.
 	Tables Tables
@@ -204,13 +204,16 @@ func (l *loader) finish(path string, r reader) (*Dataset, error) {
 	if err := ds.finish(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if l.opts.NodeFeatures == FeaturesPlaces {
+	if l.opts.NodeFeatures.Structural() {
 		if err := taking(l.mem, graph.EncodingBytes(ds.Graph.N), ds.DescribeByPlaces); err != nil {
 			return nil, overBudget(path, err)
 		}
 	}
 	if err := l.corrupt(ds); err != nil {
 		return nil, overBudget(path, err)
+	}
+	if l.opts.NodeFeatures == FeaturesRoles {
+		ds.PlacesAs(graph.RoleWidth)
 	}
 	edges, err := graph.ParseRewiring(l.opts.Edges)
 	if err != nil {

@@ -12,8 +12,10 @@ import (
 const (
 	encodedWalks = 64 // columns of DeepWalk among those of Encodings
 	encodedMarks = 64 // of random numbers
+	// RoleWidth is the number of the first columns of [Encodings], which say what the graph around a node looks like.
+	RoleWidth = 4
 	// EncodingWidth is the number of columns of [Encodings].
-	EncodingWidth = 4 + encodedWalks + encodedMarks
+	EncodingWidth = RoleWidth + encodedWalks + encodedMarks
 
 	// markScale makes what tells nodes apart too small for a network to learn from: of inputs this small
 	// Adam, which moves weights by its learning rate, makes next to nothing.
@@ -49,7 +51,7 @@ func Encodings(g *Graph) ([]float32, error) {
 		for k, p := range back[v] {
 			row[1+k] = float32(p)
 		}
-		copy(row[4:], walks[v*encodedWalks:][:encodedWalks])
+		copy(row[RoleWidth:], walks[v*encodedWalks:][:encodedWalks])
 	}
 	for c := range EncodingWidth - encodedMarks {
 		sum, squares := 0.0, 0.0

@@ -60,8 +60,8 @@ func (r *Run) Deploy() (*Deployed, error) {
 		return refuse("it reads structural attributes, whose columns mean something for its training graph only; train with --set deepwalk.width=0")
 	case from.Columns != nil && from.Columns.Prepared():
 		return refuse("it was trained on columns of tables that gsrc prepares; train it on features that are numbers as they are")
-	case t.Config.Data.NodeFeatures == string(data.FeaturesPlaces):
-		return refuse("it reads where nodes are in its training graph (data.node_features=places), which means nothing in another")
+	case data.NodeFeatures(t.Config.Data.NodeFeatures).Structural():
+		return refuse("it reads what describes nodes in its training graph (data.node_features=%s), which means nothing in another", t.Config.Data.NodeFeatures)
 	case !from.Rewired.Inductive():
 		return refuse("it was trained on edges that take the place of the data's (data.edges=%s)", from.Rewired.Edges)
 	case classify != nil && classify.Arg(models.KnownLabels) != nil:

@@ -3,6 +3,7 @@ package run
 import (
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/graph"
 )
 
 // ReadNodes reads the graph of o.Data as the options say, without the defaults that are
@@ -29,10 +30,13 @@ func PrepareNodes(o TrainOptions, ds *data.Dataset) (*Setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Data.NodeFeatures == string(data.FeaturesPlaces) && !ds.Structural {
+	if as := data.NodeFeatures(c.Data.NodeFeatures); as.Structural() {
 		described := *ds
 		if err := described.DescribeByPlaces(); err != nil {
 			return nil, err
+		}
+		if as == data.FeaturesRoles {
+			described.PlacesAs(graph.RoleWidth)
 		}
 		ds = &described
 	}

@@ -68,31 +68,33 @@ func TestNodesWithoutFeatures(t *testing.T) {
 		}
 	}
 
-	// Columns that say nothing give way to places where that is asked for.
+	// Columns that say nothing give way to places or roles where that is asked for.
 	if err := os.WriteFile(filepath.Join(described, "nodes.csv"), []byte(labelled), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	out := filepath.Join(t.TempDir(), "run")
-	places, err := Train(t.Context(), TrainOptions{Model: "gcn", Data: described, Out: out, Set: append([]string{"data.node_features=places"}, set...)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if *places.Result.TestAcc != *r.Result.TestAcc {
-		t.Errorf("test accuracy is %v %% by places, %v %% without columns", *places.Result.TestAcc, *r.Result.TestAcc)
-	}
-	byRun, err := Predict(t.Context(), out, "", "", infer.PredictOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	dist = filepath.Join(t.TempDir(), "dist")
-	if _, err := places.Build(t.Context(), dist, BuildOptions{Library: &lib}); err != nil {
-		t.Fatal(err)
-	}
-	byExport, err := infer.Predict(t.Context(), dist, described, "", infer.PredictOptions{Library: &lib})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(byRun.Predicted, byExport.Predicted) {
-		t.Errorf("a run predicts %v, its export %v", byRun.Predicted, byExport.Predicted)
+	for _, as := range []string{"places", "roles"} {
+		out := filepath.Join(t.TempDir(), "run")
+		places, err := Train(t.Context(), TrainOptions{Model: "gcn", Data: described, Out: out, Set: append([]string{"data.node_features=" + as}, set...)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if as == "places" && *places.Result.TestAcc != *r.Result.TestAcc {
+			t.Errorf("test accuracy is %v %% by places, %v %% without columns", *places.Result.TestAcc, *r.Result.TestAcc)
+		}
+		byRun, err := Predict(t.Context(), out, "", "", infer.PredictOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dist = filepath.Join(t.TempDir(), "dist")
+		if _, err := places.Build(t.Context(), dist, BuildOptions{Library: &lib}); err != nil {
+			t.Fatal(err)
+		}
+		byExport, err := infer.Predict(t.Context(), dist, described, "", infer.PredictOptions{Library: &lib})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(byRun.Predicted, byExport.Predicted) {
+			t.Errorf("%s: a run predicts %v, its export %v", as, byRun.Predicted, byExport.Predicted)
+		}
 	}
 }

@@ -303,7 +303,7 @@ func trainingData(info *train.Info, c *config.Config, given, output string) (tas
 	path := cmp.Or(given, info.Data.Source)
 	o := LoadOptions(c)
 	o.Output = output
-	if o.Columns = info.Data.Columns; o.Columns == nil && o.NodeFeatures != data.FeaturesPlaces { // also where columns were not prepared yet
+	if o.Columns = info.Data.Columns; o.Columns == nil && !o.NodeFeatures.Structural() { // also where columns were not prepared yet
 		o.NoPrepare = true
 	}
 	t, err := loaded(data.LoadAny(path, o))

@@ -72,7 +72,7 @@ var readers = map[string]func(reading) bool{
 	"model.edges.mode":       func(r reading) bool { return r.learns },
 	"model.edges.threshold":  func(r reading) bool { return r.learns },
 	"model.encoder.layers":   sampled,
-	"data.node_features":     func(r reading) bool { return r.graphs || r.Data.NodeFeatures == "places" },
+	"data.node_features":     func(r reading) bool { return r.graphs || data.NodeFeatures(r.Data.NodeFeatures).Structural() },
 	"data.edges":             func(r reading) bool { return r.takes("g") },
 	"data.prepare":           func(r reading) bool { return r.tables },
 	"synthetic.":             func(r reading) bool { return r.generated },

@@ -99,7 +99,7 @@ func (e *evidence) fit(x graph.NodeFeatures, places bool, labels []int32, traini
 		e.pool.Normal(v, s.Sub("spectrum"))
 		e.setFloats(models.EvidenceSpectrum, v)
 	}
-	if width := models.EvidenceWidth(x.Cols); places {
+	if width := models.EvidenceWidth(x.Cols); places && x.Cols == graph.EncodingWidth {
 		e.setFloats(models.EvidenceProjection, graph.Marks(width))
 	} else {
 		e.setFloats(models.EvidenceProjection, x.LSA(e.pool, e.g.N, width, s.Sub("projection")))
