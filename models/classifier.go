@@ -192,7 +192,7 @@ func classify(m *ir.Module, o Options, n network, graph *ir.Type) {
 	}
 	logits := n.run(b, g, w, x, nil)
 	if o.Smooth.on() {
-		logits = o.Smooth.apply(b, g, w, known, logits)
+		logits = o.smoothed(b, g, w, known, logits)
 	}
 	returnPrediction(b, logits)
 }

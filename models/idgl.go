@@ -58,7 +58,7 @@ func idgl(o Options) *ir.Module {
 	w := b.Arg("w", ir.T(ir.F32, "M"))
 	logits := e.learned(b, c, w, x, nil)
 	if o.Smooth.on() {
-		logits = o.Smooth.apply(b, c, w, b.Arg(KnownLabels, o.labels()), logits)
+		logits = o.smoothed(b, c, w, b.Arg(KnownLabels, o.labels()), logits)
 	}
 	returnPrediction(b, logits)
 	return m

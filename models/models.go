@@ -83,6 +83,8 @@ type Options struct {
 	// EdgeWeights tells that the graph has weights that tell edges apart; modules that read
 	// them have the attribute [Weighted].
 	EdgeWeights bool `toml:"-"`
+	// Directed tells that edges lead from source to target only.
+	Directed bool `toml:"-"`
 	// Dense tells that the graph has at least [SpectrumDegree] entries a node.
 	Dense bool `toml:"-"`
 	// replaced are functions and parts of the model that a program replaces, by name.

@@ -13,21 +13,29 @@ const SelfLoops = "self_loops"
 // on reports whether predictions are smoothed in any way.
 func (s Smooth) on() bool { return s.Alpha > 0 || s.Correct > 0 }
 
-// apply returns smoothed logits: Correct and Smooth (Huang et al. 2020). With
-// S = D^-½AD^-½ and steps of r ← a·S·r + (1 − a)·r₀, first the errors of the predictions on
-// nodes of known labels are spread and subtracted elsewhere, then the predictions with the
-// known labels in their places. Each node's errors are scaled as large as the mean known
-// one, but at most a thousandfold.
-func (s Smooth) apply(b *ir.Builder, g, w, known, logits *ir.Value) *ir.Value {
+// smoothed returns smoothed logits: Correct and Smooth (Huang et al. 2020). With
+// S = D^-½AD^-½, or D_in^-½AD_out^-½ of directed edges, and steps of r ← a·S·r + (1 − a)·r₀,
+// first the errors of the predictions on nodes of known labels are spread and subtracted
+// elsewhere, then the predictions with the known labels in their places. Each node's errors
+// are scaled as large as the mean known one, but at most a thousandfold.
+func (o Options) smoothed(b *ir.Builder, g, w, known, logits *ir.Value) *ir.Value {
+	s := o.Smooth
 	defer b.Named("smooth")()
 	const tiny = 1e-9 // a probability whose logarithm is finite
 	rows := ir.Attrs{"axis": "1", "keep": true}
 	all := ir.Attrs{"axis": "all"}
 
-	degree := b.One("maximum", nil, b.One("edge_sum", ir.Attrs{"side": "dst"}, g, w), b.Const(0.5)) // 0 of nodes without edges
-	r := b.One("rsqrt", nil, degree)
-	at := func(side string) *ir.Value { return b.One("edge_gather", ir.Attrs{"side": side}, g, r) }
-	a := b.Mul(w, b.Mul(at("dst"), at("src")))
+	factor := func(side string) *ir.Value { // 0 of nodes without edges
+		degree := b.One("edge_sum", ir.Attrs{"side": side}, g, w)
+		return b.Mul(b.One("greater", nil, degree, b.Const(0)), b.One("rsqrt", nil, b.One("maximum", nil, degree, b.Const(leastWeight))))
+	}
+	at := func(side string, r *ir.Value) *ir.Value { return b.One("edge_gather", ir.Attrs{"side": side}, g, r) }
+	into := factor("dst")
+	out := into
+	if o.Directed {
+		out = factor("src")
+	}
+	a := b.Mul(w, b.Mul(at("dst", into), at("src", out)))
 	spread := func(r *ir.Value, alpha float64) *ir.Value {
 		kept := b.Scale(r, 1-alpha)
 		for range s.Steps {

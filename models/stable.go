@@ -47,7 +47,7 @@ func stable(o Options) *ir.Module {
 	w := b.Arg("w", ir.T(ir.F32, "M"))
 	logits := net.run(b, g, w, h, nil)
 	if o.Smooth.on() {
-		logits = o.Smooth.apply(b, g, w, b.Arg(KnownLabels, o.labels()), logits)
+		logits = o.smoothed(b, g, w, b.Arg(KnownLabels, o.labels()), logits)
 	}
 	returnPrediction(b, logits)
 	return m

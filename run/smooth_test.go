@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -108,5 +109,43 @@ func TestRunsKeepTheirSplit(t *testing.T) {
 	var info infer.Info
 	if err := json.Unmarshal(text, &info); err != nil || !slices.Equal(info.Known, split.Train) {
 		t.Errorf("the export knows the labels of %v (%v), the run had those of %v", info.Known, err, split.Train)
+	}
+}
+
+// Smoothing asks how much edges weigh beside one another, and not in what unit; of directed edges those
+// of nodes that only send count, too.
+func TestSmoothingHasNoUnitOfWeights(t *testing.T) {
+	tables := func(unit float64) string {
+		dir := weightedTable(t, func(i int) float64 { return unit * uneven(i) })
+		for name, text := range map[string]string{
+			"nodes.csv": "sender,a,train,100,3\nlarge,b,train,120,4\n",
+			"edges.csv": fmt.Sprintf("sender,n1,%g\nlarge,n1,%g\nlarge,n4,%g\n", 2*unit, 50*unit, 50*unit),
+		} {
+			f, err := os.OpenFile(filepath.Join(dir, name), os.O_APPEND|os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.WriteString(text); err != nil {
+				t.Fatal(err)
+			}
+			if err := f.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dir
+	}
+	ones, small, large := tables(1), tables(1e-3), tables(1e3)
+	for _, set := range [][]string{{"label-propagation"}, {"linear", "model.smooth.alpha=0.7", "model.smooth.correct=0.5"}} {
+		for _, directed := range []string{"data.directed=false", "data.directed=true"} {
+			options := append(set[1:], directed)
+			want := trainOn(t, set[0], ones, options...).Trained.Probabilities
+			for _, dir := range []string{small, large} {
+				for i, p := range trainOn(t, set[0], dir, options...).Trained.Probabilities {
+					if !(math.Abs(float64(p-want[i])) <= 1e-5) {
+						t.Fatalf("%v %s: probability %d is %v in another unit, %v in the first", set, directed, i, p, want[i])
+					}
+				}
+			}
+		}
 	}
 }

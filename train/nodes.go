@@ -51,6 +51,7 @@ func (n nodeTask) Module(model string, cfg *config.Config) (*ir.Module, error) {
 	o := cfg.Model
 	o.Features, o.Classes, o.StructWidth = n.X.Cols, n.Classes, cfg.DeepWalk.Width
 	o.EdgeWeights = n.Graph.Weights != nil && (!m.Refines || n.Graph.WeightsDiffer())
+	o.Directed = n.Graph.Directed
 	o.Dense = len(n.Graph.Edges) >= n.Graph.N*models.SpectrumDegree/2
 	if n.Classes == 0 && (m.Learner == nil || !m.Learner.Unlabelled) {
 		return nil, fmt.Errorf("%s has no labels, so there is nothing for %s to learn: name the column that has them with --label, add one, or train ecl-gsr, which learns an encoder and a refined graph without labels", cmp.Or(n.Source, n.Name), model)
