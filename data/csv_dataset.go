@@ -36,6 +36,10 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 	}
 	r := &tableReader{asked: l.opts.Tables, want: l.opts.Columns, noPrepare: l.opts.NoPrepare, noWeights: l.opts.Weights == IgnoreWeights, mem: l.mem}
 	var err error
+	if has(SchemaFile) && l.opts.Trained != "" && l.opts.Trained == tablesAlone(dir, names) {
+		names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == SchemaFile })
+		r.note(SchemaFile, "is not read, since it was not there when the model was trained on these tables; training anew reads it")
+	}
 	if r.file, err = l.readSchema(dir, names); err != nil {
 		return nil, err
 	}
@@ -161,6 +165,27 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 		ds.Columns.Roles, ds.Columns.Merge = r.roles.byName(), list.merge
 	}
 	return ds, nil
+}
+
+// tablesAlone is the Checksum that a folder has without [SchemaFile]; empty where it cannot be read so.
+func tablesAlone(dir string, names []string) string {
+	var paths []string
+	add := func(name string) {
+		if name != "" {
+			paths = append(paths, filepath.Join(dir, name))
+		}
+	}
+	for _, base := range []string{"edges", "nodes"} {
+		name, _ := tableNamed(dir, names, base)
+		add(name)
+	}
+	for _, name := range []string{npyFile, npzFile} {
+		if slices.Contains(names, name) {
+			add(name)
+		}
+	}
+	sum, _ := ChecksumOf(paths...)
+	return sum
 }
 
 // structural returns what describes nodes by their places in the graph alone.

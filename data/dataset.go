@@ -135,6 +135,9 @@ type LoadOptions struct {
 	// Columns are those of a model that the features are for: columns are found by name
 	// and prepared as those of the model's training were. nil fits new ones.
 	Columns *schema.Schema
+	// Trained is the Checksum of what a model was trained on: tables that have it by themselves are read
+	// without a schema.toml, which was written later.
+	Trained string
 	// Output, if not empty, is a file that is to be written: reading it is refused.
 	Output string
 	// MaxBytes is how many bytes of memory loading may take: the files, what they

@@ -60,7 +60,7 @@ func (r *Run) apply(path string, o *infer.PredictOptions) (*application, error) 
 	if path != "" {
 		load := o.Load
 		load.Directed, load.Weights = r.Trained.Config.Data.Directed, data.IgnoreWeights
-		load.Columns, load.NoPrepare = d.Columns, d.Columns == nil
+		load.Columns, load.NoPrepare, load.Trained = d.Columns, d.Columns == nil, r.info.BaseChecksum()
 		if a.ds, err = data.Load(path, load); err != nil {
 			return nil, err
 		}

@@ -292,17 +292,21 @@ func (r *Run) loadWhole(path string, whole error) error {
 }
 
 // otherDataError says that data are not those that a run was trained on.
-type otherDataError struct{ path, have, want string }
+type otherDataError struct{ path, format, have, want string }
 
 func (e *otherDataError) Error() string {
-	return fmt.Sprintf("%s is not what the run was trained on: its checksum is %.12s…, the run's is %.12s…; say where the same data are with --data", e.path, e.have, e.want)
+	hint := ""
+	if e.format == "folder" {
+		hint = ", with the same " + data.SchemaFile + " where there was one"
+	}
+	return fmt.Sprintf("%s is not what the run was trained on: its checksum is %.12s…, the run's is %.12s…; say where the same data are with --data%s", e.path, e.have, e.want, hint)
 }
 
 // trainingData reads the data of a run again and checks that they are the same.
 func trainingData(info *train.Info, c *config.Config, given, output string) (task, error) {
 	path := cmp.Or(given, info.Data.Source)
 	o := LoadOptions(c)
-	o.Output = output
+	o.Output, o.Trained = output, info.BaseChecksum()
 	if o.Columns = info.Data.Columns; o.Columns == nil && !o.NodeFeatures.Structural() { // also where columns were not prepared yet
 		o.NoPrepare = true
 	}
@@ -314,7 +318,7 @@ func trainingData(info *train.Info, c *config.Config, given, output string) (tas
 		return nil, fmt.Errorf("the run's data: %w", err)
 	}
 	if checksum := t.Info().Checksum; checksum != info.Data.Checksum {
-		return nil, &otherDataError{path, checksum, info.Data.Checksum}
+		return nil, &otherDataError{path, info.Data.Format, checksum, info.Data.Checksum}
 	}
 	if ds, _ := t.data(); ds != nil && ds.Structural {
 		ds.PlacesAs(info.Data.Features)

@@ -65,6 +65,18 @@ type Info struct {
 	Checksum string `json:"checksum,omitempty"`
 }
 
+// BaseChecksum is that of the data before edges were changed in reading.
+func (i *Info) BaseChecksum() string {
+	switch d := &i.Data; {
+	case d.Corruption != nil:
+		return d.Corruption.Checksum
+	case d.Rewired != nil:
+		return d.Rewired.Checksum
+	default:
+		return d.Checksum
+	}
+}
+
 // Unchecked says in a line what could not be checked of a run of an earlier version;
 // it is empty where all was.
 func (i *Info) Unchecked() string {
