@@ -195,8 +195,12 @@ func (o *ImportOptions) prepare(file *safetensors.File, stack *pyg.Stack) (*Setu
 		return nil, nil, err
 	}
 	info := s.task.Info()
+	prepared := preparedColumns(s.task)
 	if have, want := info.Features.Cols, stack.In(); have != want {
-		return nil, nil, fmt.Errorf("%s has %d features, and %s takes %d", info.Name, have, stack.Layers[0].Name, want)
+		return nil, nil, fmt.Errorf("%s has %d features, and %s takes %d%s", info.Name, have, stack.Layers[0].Name, want, prepared)
+	}
+	if prepared != "" && o.Expect == "" {
+		o.Log("warning: the features may be others than those that the weights were trained on%s", prepared)
 	}
 	if have, want := info.Classes, stack.Out(); have != want {
 		return nil, nil, fmt.Errorf("%s has %d classes, and %s gives %d columns", info.Name, have, stack.Layers[len(stack.Layers)-1].Name, want)
@@ -210,6 +214,16 @@ func (o *ImportOptions) prepare(file *safetensors.File, stack *pyg.Stack) (*Setu
 		o.Log("the weights of edges are not read: of PyTorch Geometric's layers here, GCNConv alone takes them")
 	}
 	return newSetup(ImportedModel, s.task, s.Config, m), stack.Params, nil
+}
+
+// preparedColumns says for a message that features are columns of tables which gsrc prepares; it is empty
+// where they are not.
+func preparedColumns(t task) string {
+	ds, _ := t.data()
+	if ds == nil || ds.Columns == nil || !ds.Columns.Prepared() {
+		return ""
+	}
+	return "; gsrc prepares the columns of the table: where the model was trained on them as they are, give --no-prepare (data.prepare=false)"
 }
 
 // describeStack is a table of the layers: what was read from the tensors and what is
@@ -273,7 +287,11 @@ func (o *ImportOptions) compare(run *Run) error {
 	}
 	bound := 1e-5 + float64(1e-4*largest)
 	if k := info.Classes; !(worst <= bound) {
-		return fmt.Errorf("the imported model does not compute what %s says: the logit of %s %d for class %d is %g, there it is %g, and the bound is %.2g; compare the settings with the model's code", o.Expect, info.Item, at/k, at%k, run.Trained.Logits[at], want[at], bound)
+		hint := ""
+		if o.Train.Model == "" { // gsrc's own models are trained on prepared columns
+			hint = preparedColumns(run.task)
+		}
+		return fmt.Errorf("the imported model does not compute what %s says: the logit of %s %d for class %d is %g, there it is %g, and the bound is %.2g; compare the settings with the model's code%s", o.Expect, info.Item, at/k, at%k, run.Trained.Logits[at], want[at], bound, hint)
 	}
 	o.Log("the logits are those of %s: max |a-b| %.2e, bound %.2e", o.Expect, worst, bound)
 	return nil

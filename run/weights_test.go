@@ -2,6 +2,7 @@ package run
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -103,9 +104,27 @@ func TestImportWithEdgeWeights(t *testing.T) {
 		t.Fatal(err)
 	}
 	out.Close()
-	r, err := Import(t.Context(), ImportOptions{Weights: path, Train: TrainOptions{Data: dir, Set: []string{"data.prepare=false"}}})
-	if err != nil {
+	said := ""
+	o := ImportOptions{Weights: path, Train: TrainOptions{Data: dir, Set: []string{"data.prepare=false"}}, Log: func(format string, args ...any) { said += fmt.Sprintf(format, args...) }}
+	r, err := Import(t.Context(), o)
+	if err != nil || strings.Contains(said, "--no-prepare") {
+		t.Fatal(err, said)
+	}
+	raw := safetensors.File{Tensors: []safetensors.Tensor{{Name: "logits", Shape: []int{80, 2}, Data: r.Trained.Logits}}}
+	expect := filepath.Join(t.TempDir(), "logits.safetensors")
+	if out, err = os.Create(expect); err != nil {
 		t.Fatal(err)
+	}
+	if err := errors.Join(raw.Write(out), out.Close()); err != nil {
+		t.Fatal(err)
+	}
+	o.Train.Set = nil // the columns are prepared
+	if _, err := Import(t.Context(), o); err != nil || !strings.Contains(said, "--no-prepare") {
+		t.Errorf("weights on prepared columns: %v, said %s", err, said)
+	}
+	o.Expect = expect
+	if _, err := Import(t.Context(), o); err == nil || !strings.Contains(err.Error(), "--no-prepare") {
+		t.Errorf("logits of columns as they are: %v", err)
 	}
 	g, x := r.Data.Graph, r.Data.X.ToDense().Dense
 	degree := slices.Repeat([]float64{1}, g.N)

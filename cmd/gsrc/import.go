@@ -58,6 +58,7 @@ data in Python. With --model NAME, WEIGHTS is the weights.safetensors of a gsrc 
 	}
 	flags := c.Flags()
 	setup.register(flags, &o.Train)
+	setup.tables.registerPrepare(flags)
 	flags.StringVar(&o.Train.Out, "out", "", "run directory to write")
 	flags.BoolVar(&o.Train.Force, "force", false, "replace a run in --out")
 	flags.StringVar(&o.Train.Model, "model", "", "WEIGHTS are of this gsrc model, not of PyTorch Geometric")
