@@ -247,6 +247,8 @@ func (p *profile) kind(name string) (k schema.Kind, out string) {
 			return schema.Ignore, "its numbers are written with " + quote(p.dress) + ", which is not read: write them as 1234.5 or -1234.5"
 		case 2*p.spaced > texts:
 			return schema.Ignore, "it is free text"
+		case !p.overflow && 10*len(p.counted) < 9*texts:
+			return schema.Ignore, fmt.Sprintf("it has %d different values in %d rows, too few rows of each to learn from; %s = \"category\" in %s takes it", len(p.counted), texts, strconv.Quote(name), SchemaFile)
 		case 2*len(p.counted) > texts || identifier(name):
 			return schema.Ignore, "nearly every row has a value of its own, so it tells rows apart and says nothing of others"
 		}

@@ -445,6 +445,26 @@ func TestNumbersThatAreNotRead(t *testing.T) {
 	}
 }
 
+// A category that is left out because its values are rare is said to be that.
+func TestCategoryOfManyValues(t *testing.T) {
+	var nodes strings.Builder
+	nodes.WriteString("id,label,brand,name\n")
+	for i := range 300 {
+		fmt.Fprintf(&nodes, "n%d,%s,brand%d,name%d\n", i, [...]string{"a", "b"}[i%2], i%155, i)
+	}
+	files := map[string]string{nodesFile: nodes.String(), edgesFile: "source,target\nn0,n1\n"}
+	_, err := Load(writeFiles(t, files), LoadOptions{})
+	for _, want := range []string{`"brand" is left out: it has 155 different values in 300 rows, too few rows of each to learn from; "brand" = "category" in schema.toml takes it`, `"name" is left out: nearly every row has a value of its own`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	files[SchemaFile] = "[nodes.columns]\n\"brand\" = \"category\"\n"
+	if ds := mustLoad(t, writeFiles(t, files), LoadOptions{}); len(ds.Columns.Columns) != 1 || len(ds.Columns.Columns[0].Categories) == 0 {
+		t.Errorf("with schema.toml: %+v", ds.Columns)
+	}
+}
+
 // Forms that could be read in two ways are left out, with what to write.
 func TestFormsThatAreNotRead(t *testing.T) {
 	var b strings.Builder
