@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/nearest"
@@ -233,6 +234,9 @@ func (r *tableReader) listExtra(file string, header []string, col *[3]int, sampl
 	r.note(file, "left out: %s%s", nameSome(list), hint)
 }
 
+// has reports whether a node has that id.
+func (nt *nodeTable) has(id string) bool { _, ok := nt.index[id]; return ok }
+
 // nodeOf returns the node that a field names.
 func nodeOf(t *table, i int, nodes *nodeTable, n int, first bool) (int32, *FileError) {
 	s := t.row[i]
@@ -246,6 +250,9 @@ func nodeOf(t *table, i int, nodes *nodeTable, n int, first bool) (int32, *FileE
 		}
 		if s == "" {
 			e.Msg = "the id is empty"
+		}
+		if whole, ok := strings.CutSuffix(s, ".0"); ok && nodes.has(whole) {
+			e.Hint = "the node is called " + whole + " there: write ids alike in both tables; pandas makes such numbers of a column with gaps, and astype(\"Int64\") does not"
 		}
 		return 0, e
 	}

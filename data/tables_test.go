@@ -661,3 +661,11 @@ func TestDirectedConflicts(t *testing.T) {
 		t.Errorf("in a store %+v, want %+v", ds.Repairs, want)
 	}
 }
+
+// An edge whose ends are numbers as pandas writes those of a column with gaps is told so.
+func TestEndsWrittenAsFloats(t *testing.T) {
+	_, err := Load(writeFiles(t, map[string]string{nodesFile: "id,label,x\n1,a,2\n2,b,3\n", edgesFile: "source,target\n1,2\n1.0,2.0\n"}), LoadOptions{})
+	if err == nil || !strings.Contains(err.Error(), "the node is called 1 there") {
+		t.Error(err)
+	}
+}

@@ -63,8 +63,10 @@ type Prediction struct {
 	// knows, by its name; nil where there are none. On the training graph the
 	// training nodes are among them.
 	Report *metrics.Report
-	// Unknown counts the nodes (or graphs) whose label is no class of the model.
-	Unknown int
+	// Unknown counts the nodes (or graphs) whose label is no class of the model; UnknownLabel is
+	// one of these labels.
+	Unknown      int
+	UnknownLabel string
 }
 
 // Predict classifies the nodes of a graph, or the graphs of a collection, with an
@@ -327,10 +329,7 @@ func (r *Prediction) Judge(ds *data.Dataset, logits, probabilities []float32, la
 // on the training graph, all that the data have on another. The others are left to be judged.
 func (p *predictor) knownLabels() (known *ort.Tensor, judged []int32) {
 	c := len(p.manifest.Classes)
-	number := make(map[string]int, c)
-	for i, name := range p.manifest.Classes {
-		number[name] = i
-	}
+	number := classNumbers(p.manifest.Classes)
 	names := ClassNames(p.ds.ClassNames, p.ds.Classes)
 	given := p.info.Known
 	if !p.onTrainingGraph() {
@@ -348,7 +347,7 @@ func (p *predictor) knownLabels() (known *ort.Tensor, judged []int32) {
 		if int(v) >= len(judged) || v < 0 || judged[v] < 0 {
 			continue
 		}
-		if k, ok := number[names[judged[v]]]; ok {
+		if k, ok := number(names[judged[v]]); ok {
 			t.F32[int(v)*c+k], judged[v] = 1, -1
 			count++
 		}
@@ -620,22 +619,20 @@ func (r *Prediction) choose(labels []int32, names []string) {
 	for i, c := range predicted {
 		r.Predicted[i] = int(c)
 	}
-	number := make(map[string]int32, len(r.Classes)) // of the model's classes
-	for c, name := range r.Classes {
-		number[name] = int32(c)
-	}
+	number := classNumbers(r.Classes)
 	known := make([]int32, 0, len(labels))
 	mapped := make([]int32, len(labels))
 	for i, label := range labels {
 		if label < 0 {
 			continue
 		}
-		c, ok := number[names[label]]
+		c, ok := number(names[label])
 		if !ok {
 			r.Unknown++
+			r.UnknownLabel = names[label]
 			continue
 		}
-		mapped[i], known = c, append(known, int32(i))
+		mapped[i], known = int32(c), append(known, int32(i))
 	}
 	r.Report = metrics.Evaluate(predicted, r.Probabilities, len(r.Classes), mapped, known)
 }

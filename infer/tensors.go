@@ -3,6 +3,7 @@ package infer
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
@@ -51,6 +52,32 @@ func ClassNames(names []string, classes int) []string {
 		names[i] = strconv.Itoa(i)
 	}
 	return names
+}
+
+// classNumbers finds classes of a model by what data call them: by their names, or else as whole numbers,
+// which are 1.0 where a program had a column of them with gaps.
+func classNumbers(classes []string) func(name string) (c int, ok bool) {
+	whole := func(s string) string {
+		digits, zeros, ok := strings.Cut(s, ".")
+		if _, err := strconv.ParseInt(digits, 10, 64); !ok || err != nil || strings.Trim(zeros, "0") != "" {
+			return s
+		}
+		return digits
+	}
+	number := make(map[string]int, 2*len(classes))
+	for c, name := range classes {
+		number[whole(name)] = c
+	}
+	for c, name := range classes {
+		number[name] = c
+	}
+	return func(name string) (int, bool) {
+		c, ok := number[name]
+		if !ok {
+			c, ok = number[whole(name)]
+		}
+		return c, ok
+	}
 }
 
 // BatchInputs returns a batch as exported models take it; weights is nil for ones.
