@@ -39,6 +39,8 @@ type profile struct {
 	increasing      bool   // by one, from row to row
 	last, low, high float64
 	zeros           int
+	padded          int            // whole numbers that begin with a zero, as codes do
+	padding         string         // the first of them
 	counted         map[string]int // values that are no numbers, and how often they are there
 	overflow        bool           // too many of them
 }
@@ -161,6 +163,10 @@ func (p *profile) add(s string, mem *budget.Reservation) error {
 		p.whole = p.whole && x == math.Trunc(x)
 		if x == 0 {
 			p.zeros++
+		}
+		if len(s) > 1 && s[0] == '0' && strings.Trim(s, "0123456789") == "" {
+			p.padded++
+			p.padding = cmp.Or(p.padding, strings.Clone(s))
 		}
 		return nil
 	}

@@ -335,7 +335,10 @@ func (r *tableReader) choose(file string, nt *nodeTable) (columns []columnValues
 			kind = said
 		case family[j]:
 		default:
-			kind, reason = nt.profiles[j].kind(name)
+			p := &nt.profiles[j]
+			if kind, reason = p.kind(name); kind == schema.Number && p.padded > 1 {
+				r.note(file, "the column %s is taken as numbers, of which %d begin with a zero, such as %s: where they are codes, %s = \"category\" in %s says so", quote(name), p.padded, p.padding, quote(name), SchemaFile)
+			}
 		}
 		switch {
 		case kind != schema.Ignore:

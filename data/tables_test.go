@@ -669,3 +669,20 @@ func TestEndsWrittenAsFloats(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Numbers that begin with a zero may be codes: they stay numbers, and are noted.
+func TestCodesAreNoted(t *testing.T) {
+	var nodes strings.Builder
+	nodes.WriteString("id,label,zip,share\n")
+	for i := range 40 {
+		fmt.Fprintf(&nodes, "n%d,%s,%05d,0.%d\n", i, [...]string{"a", "b"}[i%2], 501+i*i%7*3000, i*7%31)
+	}
+	ds := mustLoad(t, writeFiles(t, map[string]string{nodesFile: nodes.String(), edgesFile: "source,target\nn0,n1\n"}), LoadOptions{})
+	wantNotes(t, ds, `the column "zip" is taken as numbers, of which`, `such as 00501: where they are codes, "zip" = "category" in schema.toml says so`)
+	if got := ds.Columns.Columns; len(got) != 2 || got[0].Kind != schema.Number {
+		t.Errorf("the columns are %+v", got)
+	}
+	if strings.Contains(strings.Join(ds.Notes, "\n"), `"share" is taken`) {
+		t.Errorf("a share is noted: %q", ds.Notes)
+	}
+}
