@@ -227,7 +227,7 @@ func (a *app) judge(p *gsrc.Prediction) {
 	if p.Unknown > 0 {
 		a.logf("%d %s have a label that is no class of the model, such as %q: they are not judged", p.Unknown, classified(p), p.UnknownLabel)
 		if p.Report == nil {
-			a.logf("no label is a class of the model; its %d classes are called %q at first", len(p.Classes), p.Classes[:min(len(p.Classes), 5)])
+			a.logf("no label is a class of the model, whose %d classes begin with %q", len(p.Classes), p.Classes[:min(len(p.Classes), 5)])
 		}
 	}
 	r := p.Report
