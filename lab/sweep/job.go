@@ -51,6 +51,8 @@ type Record struct {
 	Result *train.Result `json:"result"`
 	// Error says why the run failed, for instance that it diverged.
 	Error string `json:"error,omitempty"`
+	// Cause is the error that Error tells of, where the run failed just now.
+	Cause error `json:"-"`
 	// PeakBytes is the memory that the training steps take at their peak with
 	// one thread, as the compiler forecasts it: see train.PredictMemory, which
 	// tests hold to at most 15 % above what the executor allocates. It is 0

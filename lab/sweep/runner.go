@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	goruntime "runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 	"github.com/gsrc-dev/gsrc/compiler"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/internal/budget"
+	"github.com/gsrc-dev/gsrc/internal/filelock"
 	"github.com/gsrc-dev/gsrc/train"
 	"github.com/gsrc-dev/gsrc/train/checkpoint"
 	"golang.org/x/sync/errgroup"
@@ -81,6 +83,8 @@ type task struct {
 	key     string
 	dataset string
 	record  *Record
+	kept    *gsrc.Run // what Runner.Runs has of it, if it has ended
+	damage  string    // what was wrong with that, if it runs again therefore
 }
 
 // Run trains jobs and returns their records in the order of jobs; those of other
@@ -90,7 +94,8 @@ type task struct {
 // option that does not exist, data that cannot be read) is returned then. A job
 // that diverges is recorded as failed, and the others go on. A job that fails for
 // another reason has a record too, which is not kept in the store: it runs again
-// next time. Where ctx ends, the jobs that run stop within a step, and Run
+// next time. A run directory that another process uses is an error that ends the sweep.
+// Where ctx ends, the jobs that run stop within a step, and Run
 // returns the records there are with an error that gsrc.IsInterrupted knows.
 func (r *Runner) Run(ctx context.Context, jobs []Job) ([]*Record, error) {
 	tasks, of, others, err := r.plan(ctx, jobs)
@@ -156,10 +161,16 @@ func (r *Runner) recall(ctx context.Context, tasks []*task) (todo []*task, err e
 	for _, t := range tasks {
 		switch dir := r.runDir(t.dataset, t.job.Model, t.key); {
 		case r.Runs != "":
-			if info, err := train.ReadInfo(dir); err == nil && info.Status == "done" {
-				if t.record, _, err = r.run(ctx, t, 1, 0); err != nil {
-					return nil, err
-				}
+			if info, err := train.ReadInfo(dir); err != nil || info.Status != "done" {
+				break
+			}
+			if t.kept, err = openKept(dir); err != nil { // it runs again
+				break
+			}
+			t.record, _, err = r.run(ctx, t, 1, 0)
+			t.kept = nil
+			if err != nil {
+				return nil, err
 			}
 		case r.Dir != "":
 			if t.record, err = (Store{r.Dir}).get(t.dataset, t.job.Model, t.key); err != nil {
@@ -180,29 +191,70 @@ func (r *Runner) runDir(dataset, model, key string) string {
 	return filepath.Join(r.Runs, fmt.Sprintf("%s-%s-%s", dataset, model, key[:12]))
 }
 
-// train trains a job, or where runs are kept goes on with what is there. A kept run is
-// opened again, so that its outcome is the same whether it was there or not.
+// train trains a job, or where runs are kept goes on with what is there; what is damaged is
+// trained anew. A kept run is opened again, so that its outcome is the same whether it was
+// there or not.
 func (r *Runner) train(ctx context.Context, s *gsrc.Setup, t *task, threads int, memory int64) (*gsrc.Run, error) {
 	o := gsrc.TrainOptions{Memory: memory}
 	if r.Runs == "" {
 		return s.Train(ctx, o)
 	}
-	o.Out = r.runDir(t.dataset, t.job.Model, t.key)
-	if _, err := os.Stat(filepath.Join(o.Out, checkpoint.InfoFile)); err != nil { // not begun, or killed before it had begun
-		if err := os.MkdirAll(r.Runs, 0o755); err != nil {
-			return nil, err
+	if t.kept != nil {
+		return t.kept, nil
+	}
+	o.Out, o.Force = r.runDir(t.dataset, t.job.Model, t.key), true // a folder of this name has nothing else
+	if _, err := os.Stat(filepath.Join(o.Out, checkpoint.InfoFile)); err == nil {
+		run, err := r.goOn(ctx, o.Out, t, threads)
+		var damage *checkpoint.DamageError
+		if !errors.As(err, &damage) {
+			return run, err
 		}
-		if _, err := s.Train(ctx, o); err != nil {
-			return nil, err
-		}
-	} else if info, err := train.ReadInfo(o.Out); err != nil {
+		t.damage = strings.TrimPrefix(fmt.Sprintf("%s: %v", damage.Path, damage.Err), ": ")
+	}
+	if err := os.MkdirAll(r.Runs, 0o755); err != nil {
 		return nil, err
-	} else if info.Status != "done" {
-		if _, err := gsrc.Resume(ctx, o.Out, gsrc.ResumeOptions{Data: t.job.Data, Threads: threads}); err != nil {
+	}
+	if _, err := s.Train(ctx, o); err != nil {
+		return nil, err
+	}
+	return gsrc.OpenRun(o.Out)
+}
+
+// goOn opens a kept run, which is trained to its end first where it was stopped. The error
+// is a *checkpoint.DamageError where the run is not what was written.
+func (r *Runner) goOn(ctx context.Context, dir string, t *task, threads int) (*gsrc.Run, error) {
+	info, err := train.ReadInfo(dir)
+	if err != nil {
+		return nil, damaged(err)
+	}
+	if info.Status != "done" {
+		if _, err := gsrc.Resume(ctx, dir, gsrc.ResumeOptions{Data: t.job.Data, Threads: threads}); err != nil {
 			return nil, err
 		}
 	}
-	return gsrc.OpenRun(o.Out)
+	return openKept(dir)
+}
+
+// openKept opens a run that has ended, with all that is read of it.
+func openKept(dir string) (*gsrc.Run, error) {
+	run, err := gsrc.OpenRun(dir)
+	if err == nil {
+		_, err = checkpoint.ReadMetrics(dir)
+	}
+	if err != nil {
+		return nil, damaged(err)
+	}
+	return run, nil
+}
+
+// damaged makes what reading a run gives an error of damage, as that of a file which is not
+// there, or has no checksum, is not yet.
+func damaged(err error) error {
+	var damage *checkpoint.DamageError
+	if errors.As(err, &damage) {
+		return damage
+	}
+	return &checkpoint.DamageError{Err: err}
 }
 
 func (r *Runner) logf(format string, args ...any) {
@@ -268,6 +320,9 @@ func (r *Runner) runAll(parent context.Context, tasks, todo []*task, others int)
 		mu.Lock()
 		defer mu.Unlock()
 		running = slices.DeleteFunc(running, func(x *task) bool { return x == t })
+		if t.damage != "" {
+			r.logf("%s; the job was run again", t.damage)
+		}
 		if err != nil {
 			return err
 		}
@@ -316,9 +371,13 @@ func (r *Runner) run(ctx context.Context, t *task, threads int, memory int64) (r
 	if gsrc.IsInterrupted(ctx, err) {
 		return nil, false, fmt.Errorf("%w: %s", train.ErrInterrupted, t.job)
 	}
+	var held *filelock.HeldError
+	if errors.As(err, &held) { // it is no outcome of the job
+		return nil, false, fmt.Errorf("%s: %w", t.job, err)
+	}
 	if err != nil {
 		var diverged *train.NonFiniteError
-		rec.Error = err.Error()
+		rec.Error, rec.Cause = err.Error(), err
 		return rec, errors.As(err, &diverged), nil
 	}
 	if t.job.Model != Auto {

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/internal/filelock"
+	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
 
 // tiny are options with which a run takes milliseconds.
@@ -251,6 +253,58 @@ func TestFailedJobsLeaveTheOthersAlone(t *testing.T) {
 		if r := records[1]; r.Failed() || r.Result == nil {
 			t.Errorf("the other run: %+v", r)
 		}
+	}
+}
+
+// A kept run that is damaged runs again, to the same, and a line says which file it was.
+func TestDamagedKeptRunsRunAgain(t *testing.T) {
+	jobs, dir := tinyJobs("gcn", 1), t.TempDir()
+	want := mustRun(t, &Runner{Runs: dir}, jobs)[0]
+	damages := map[string]func(path string) error{
+		"changed": func(path string) error {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			text[len(text)/2] ^= 1
+			return os.WriteFile(path, text, 0o644)
+		},
+		"cut":     func(path string) error { return os.Truncate(path, 10) },
+		"missing": os.Remove,
+	}
+	for _, file := range []string{"weights.safetensors", "checkpoint.safetensors", "metrics.jsonl", "config.toml", "run.json"} {
+		for name, damage := range damages {
+			if err := damage(filepath.Join((&Runner{Runs: dir}).RunDir(want), file)); err != nil {
+				t.Fatal(err)
+			}
+			var logs []string
+			r := &Runner{Runs: dir, Log: func(f string, args ...any) { logs = append(logs, fmt.Sprintf(f, args...)) }}
+			if got := mustRun(t, r, jobs)[0]; got.Failed() || got.Result.Hash != want.Result.Hash {
+				t.Errorf("%s is %s: %+v", file, name, got)
+			}
+			if begun := file != "run.json" || name != "missing"; begun && (len(logs) != 1 || !strings.Contains(logs[0], file)) {
+				t.Errorf("%s is %s: the log is %q", file, name, logs)
+			}
+		}
+	}
+}
+
+// That another process uses a run is no outcome of its job.
+func TestLockedKeptRuns(t *testing.T) {
+	jobs, dir := tinyJobs("gcn", 1), t.TempDir()
+	r := &Runner{Runs: dir}
+	path := r.RunDir(mustRun(t, r, jobs)[0])
+	lock, err := filelock.TryLock(filepath.Join(path, checkpoint.LockFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Remove()
+	if err := os.Truncate(filepath.Join(path, checkpoint.InfoFile), 10); err != nil {
+		t.Fatal(err)
+	}
+	var held *filelock.HeldError
+	if records, err := r.Run(t.Context(), jobs); !errors.As(err, &held) || records[0] != nil {
+		t.Errorf("%+v, %v", records[0], err)
 	}
 }
 
