@@ -6,6 +6,7 @@ import (
 	"encoding/csv"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"image/png"
 	"io"
 	"os"
@@ -18,8 +19,10 @@ import (
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data/catalog"
+	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/lab/sweep"
 	zoo "github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/train"
 )
 
 // TestTargets holds the declarations to the models, options and data sets that
@@ -341,6 +344,45 @@ func TestInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	compare(t, files(t, o.Out), stopped)
+}
+
+// Where a run fails for a reason that is none of the job's, the file of results stays.
+func TestFailedRunsLeaveTheResults(t *testing.T) {
+	o := Options{Targets: []string{"fig10"}, Only: []string{"cora"}, Seeds: 1, Out: t.TempDir()}
+	reproduce(t, o)
+	want, runs := files(t, o.Out), filepath.Join(o.Out, runsDir)
+	if err := os.RemoveAll(runs); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(runs, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	o.Budget = Short
+	err := Run(t.Context(), o, nil)
+	if f, ok := errors.AsType[*FailedError](err); !ok || f.Failed == 0 || f.Failed != f.Runs {
+		t.Errorf("error %v", err)
+	}
+	if err := os.Remove(runs); err != nil {
+		t.Fatal(err)
+	}
+	compare(t, want, files(t, o.Out))
+}
+
+// That a run diverges or does not fit into memory is a result.
+func TestFailures(t *testing.T) {
+	for _, c := range []struct {
+		cause error
+		want  bool
+	}{
+		{nil, false}, // it was in the store
+		{&train.NonFiniteError{}, false},
+		{fmt.Errorf("training: %w", &budget.ExceededError{}), false},
+		{errors.New("input/output error"), true},
+	} {
+		if err := failures([]*sweep.Record{nil, {Error: "it failed", Cause: c.cause}}); (err != nil) != c.want {
+			t.Errorf("%v: %v", c.cause, err)
+		}
+	}
 }
 
 // Rows that are run on their own, later, leave the lines that are there, and the whole is what one

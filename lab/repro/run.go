@@ -16,6 +16,7 @@ import (
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data/catalog"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/internal/filelock"
 	"github.com/gsrc-dev/gsrc/internal/nearest"
 	"github.com/gsrc-dev/gsrc/lab/charts"
@@ -78,6 +79,41 @@ type Outcome struct {
 	Missing int
 }
 
+// FailedError says that runs of a target have failed for a reason of which its lines do not
+// tell. What they have stays.
+type FailedError struct {
+	Failed, Runs int
+	First        *sweep.Record
+}
+
+func (e *FailedError) Error() string {
+	return fmt.Sprintf("%d of %d runs failed, and nothing was written; the same command runs them again. The first: %s: %s", e.Failed, e.Runs, e.First.Job, e.First.Error)
+}
+
+// failures is a *FailedError where there are such runs. That a run diverges, or needs more memory
+// than there is, is a result.
+func failures(records []*sweep.Record) error {
+	e := &FailedError{}
+	for _, r := range records {
+		if r == nil {
+			continue
+		}
+		e.Runs++
+		var diverged *train.NonFiniteError
+		var exceeded *budget.ExceededError
+		if r.Cause == nil || errors.As(r.Cause, &diverged) || errors.As(r.Cause, &exceeded) {
+			continue
+		}
+		if e.Failed++; e.First == nil {
+			e.First = r
+		}
+	}
+	if e.Failed == 0 {
+		return nil
+	}
+	return e
+}
+
 // OptionError is a fault of the options: a target, a data set or a budget that
 // does not exist.
 type OptionError struct{ text string }
@@ -99,7 +135,8 @@ type evaluation struct {
 // done ends it.
 //
 // A data set that is not on this machine is left out, with a line to Log; a
-// target without any is an error, after the others have been done.
+// target without any is an error, after the others have been done, and so is one of which
+// runs failed: see [FailedError].
 func Run(ctx context.Context, o Options, done func(*Outcome) error) error {
 	e := &evaluation{Options: o}
 	list, err := e.check()
@@ -120,9 +157,14 @@ func Run(ctx context.Context, o Options, done func(*Outcome) error) error {
 		return err
 	}
 	var nothing []string
+	var failed error
 	for _, t := range list {
 		e.target = t.Name
 		out, err := e.run(ctx, t)
+		if _, is := errors.AsType[*FailedError](err); is {
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", t.Name, err))
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", t.Name, err)
 		}
@@ -142,9 +184,9 @@ func Run(ctx context.Context, o Options, done func(*Outcome) error) error {
 		}
 	}
 	if nothing != nil {
-		return fmt.Errorf("%s: none of the data sets is on this machine; fetch them with: gsrc data fetch NAME", strings.Join(nothing, ", "))
+		failed = errors.Join(failed, fmt.Errorf("%s: none of the data sets is on this machine; fetch them with: gsrc data fetch NAME", strings.Join(nothing, ", ")))
 	}
-	return nil
+	return failed
 }
 
 // check resolves the names and the budget.
@@ -429,6 +471,9 @@ func (e *evaluation) do(ctx context.Context, t *Target, runs []planned) (lines R
 		jobs = append(jobs, p.job)
 	}
 	records, err := runner.Run(ctx, jobs)
+	if err == nil {
+		err = failures(records)
+	}
 	if err != nil {
 		return nil, nil, nil, err
 	}
