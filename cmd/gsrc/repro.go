@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/lab/repro"
 	"github.com/gsrc-dev/gsrc/lab/sweep"
 	"github.com/spf13/cobra"
@@ -106,6 +107,13 @@ func (a *app) watch(o *repro.Options) (finish func()) {
 
 // checkRuns repeats runs of results that are there.
 func (a *app) checkRuns(c *cobra.Command, o repro.CheckOptions) error {
+	if o.Fill { // --check writes nothing
+		unlock, err := manifest.LockFolder(o.Out)
+		if err != nil {
+			return err
+		}
+		defer unlock()
+	}
 	finish := a.watch(&o.Options)
 	r, err := repro.Check(c.Context(), o)
 	finish()
@@ -133,6 +141,13 @@ func (a *app) checkRuns(c *cobra.Command, o repro.CheckOptions) error {
 }
 
 func (a *app) repro(c *cobra.Command, o repro.Options) error {
+	if o.Out != "" && o.Shard.Count <= 1 { // shards may share a folder: each keeps runs of its own, and writes no table
+		unlock, err := manifest.LockFolder(o.Out)
+		if err != nil {
+			return err
+		}
+		defer unlock()
+	}
 	finish := a.watch(&o)
 	defer finish()
 	err := repro.Run(c.Context(), o, func(out *repro.Outcome) error {
