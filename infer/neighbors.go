@@ -269,6 +269,11 @@ func (s *Subgraph) Write(dir string) error {
 		return err
 	}
 	files[neighborsFile] = rows.Bytes()
+	unlock, err := manifest.LockFolder(dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	return atomicfile.WriteFolder(dir, files, neighborsReplaceable, atomicfile.WriteSynced)
 }
 

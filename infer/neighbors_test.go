@@ -1,6 +1,7 @@
 package infer
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,8 +11,10 @@ import (
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/internal/exporttest"
+	"github.com/gsrc-dev/gsrc/internal/filelock"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/rng"
@@ -154,5 +157,22 @@ func TestNeighborsFaults(t *testing.T) {
 	exporttest.Rewrite(t, dist, "manifest.json", without)
 	if _, err := Neighbors(t.Context(), dist, "synthetic", []string{strconv.Itoa(1)}, p); err == nil || !strings.Contains(err.Error(), "depend on the whole graph") {
 		t.Errorf("without hops: %v", err)
+	}
+}
+
+// Of two processes that write to a folder the second is refused.
+func TestNeighborsLockTheirFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	unlock, err := manifest.LockFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var held *filelock.HeldError
+	if err := (&Subgraph{}).Write(dir); !errors.As(err, &held) {
+		t.Errorf("error %v", err)
+	}
+	unlock()
+	if err := (&Subgraph{}).Write(dir); err != nil {
+		t.Error(err)
 	}
 }

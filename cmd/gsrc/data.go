@@ -10,6 +10,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/data/catalog"
+	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/nearest"
 	"github.com/spf13/cobra"
@@ -102,6 +103,11 @@ func (a *app) dataPlantCommand() *cobra.Command {
 			case !slices.Contains(graph.Kinds, graph.Kind(kind)):
 				return usage("there is no kind %q%s", kind, nearest.Hint(kind, []string{string(graph.Random), string(graph.Degrees), string(graph.Similar)}))
 			}
+			unlock, err := manifest.LockFolder(out)
+			if err != nil {
+				return err
+			}
+			defer unlock()
 			ds, err := data.Load(args[0], opts)
 			if err != nil {
 				return err

@@ -19,6 +19,7 @@ func TestLockedFolders(t *testing.T) {
 	for _, args := range []string{
 		"repro table1 --only cora --budget short --out " + out,
 		"repro table1 --only cora --fill --out " + out,
+		"data plant synthetic --out " + out,
 	} {
 		var text strings.Builder
 		if code := run(t.Context(), strings.Fields(args), &text, &text); code != exitError || !strings.Contains(text.String(), "is using "+out) {
