@@ -23,6 +23,7 @@ import (
 	"github.com/gsrc-dev/gsrc/lab/sweep"
 	zoo "github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/train"
+	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
 
 // TestTargets holds the declarations to the models, options and data sets that
@@ -366,6 +367,45 @@ func TestFailedRunsLeaveTheResults(t *testing.T) {
 		t.Fatal(err)
 	}
 	compare(t, want, files(t, o.Out))
+}
+
+// A run that a merge has copied in part, or that was damaged since, is copied again, and a damaged one
+// is not taken over.
+func TestMergeCopiesWholeRuns(t *testing.T) {
+	dir := t.TempDir()
+	o := Options{Targets: []string{"fig10"}, Only: []string{"cora"}, Seeds: 1, Out: filepath.Join(dir, "a"), Budget: Short}
+	reproduce(t, o)
+	o.Merge, o.Out = []string{o.Out}, filepath.Join(dir, "b")
+	reproduce(t, o)
+	file := func(of string) string {
+		all, err := filepath.Glob(filepath.Join(dir, of, runsDir, "*", checkpoint.WeightsFile))
+		if err != nil || len(all) != 1 {
+			t.Fatal(all, err)
+		}
+		return all[0]
+	}
+	var logs, ran []string
+	o.Log = func(format string, args ...any) { logs = append(logs, fmt.Sprintf(format, args...)) }
+	o.Observer = func(_ string, p sweep.Progress) {
+		if p.Last != nil {
+			ran = append(ran, p.Last.Key)
+		}
+	}
+	if err := os.Truncate(file("b"), 10); err != nil {
+		t.Fatal(err)
+	}
+	reproduce(t, o)
+	if len(ran) > 0 || len(logs) > 0 {
+		t.Errorf("%d jobs ran after the merge, with the log %q", len(ran), logs)
+	}
+	if err := os.Truncate(file("a"), 10); err != nil {
+		t.Fatal(err)
+	}
+	o.Out = filepath.Join(dir, "c")
+	reproduce(t, o)
+	if len(ran) != 1 || len(logs) != 1 || !strings.Contains(logs[0], file("a")) {
+		t.Errorf("%d jobs ran after the merge of a damaged run, with the log %q", len(ran), logs)
+	}
 }
 
 // That a run diverges or does not fit into memory is a result.

@@ -266,7 +266,7 @@ func (e *evaluation) merge() error {
 		if !found {
 			return fmt.Errorf("%s is no folder of results: it has no store of runs", dir)
 		}
-		if err := mergeRuns(e.Out, dir); err != nil {
+		if err := e.mergeRuns(dir); err != nil {
 			return fmt.Errorf("merge %s: %w", dir, err)
 		}
 	}
@@ -286,8 +286,8 @@ func rejoined(parts, names []string) (out []string) {
 }
 
 // mergeRuns copies the run directories that have ended from another folder of
-// results.
-func mergeRuns(out, other string) error {
+// results, each whole or not at all. Damaged ones are passed over, or replaced.
+func (e *evaluation) mergeRuns(other string) error {
 	entries, err := os.ReadDir(filepath.Join(other, runsDir))
 	if os.IsNotExist(err) {
 		return nil
@@ -296,17 +296,34 @@ func mergeRuns(out, other string) error {
 		return err
 	}
 	for _, d := range entries {
-		from, to := filepath.Join(other, runsDir, d.Name()), filepath.Join(out, runsDir, d.Name())
-		if info, err := train.ReadInfo(from); err != nil || info.Status != "done" {
+		from, to := filepath.Join(other, runsDir, d.Name()), filepath.Join(e.Out, runsDir, d.Name())
+		if _, err := os.Stat(filepath.Join(from, checkpoint.InfoFile)); err != nil || strings.HasPrefix(d.Name(), ".") {
+			continue // a run that had not begun, or a copy that was stopped
+		}
+		info, err := train.ReadInfo(from)
+		if err == nil && info.Status == "done" {
+			_, err = train.Verify(from)
+		}
+		if err != nil {
+			e.logf("%v; the run is left out", err)
+		}
+		if err != nil || info.Status != "done" {
 			continue
 		}
-		if info, err := train.ReadInfo(to); err == nil && info.Status == "done" {
+		if _, err := train.Verify(to); err == nil {
 			continue
+		}
+		copied := filepath.Join(e.Out, runsDir, "."+d.Name())
+		if err := os.RemoveAll(copied); err != nil {
+			return err
+		}
+		if err := os.CopyFS(copied, os.DirFS(from)); err != nil {
+			return errors.Join(err, os.RemoveAll(copied))
 		}
 		if err := removeUnfinished(to); err != nil {
 			return err
 		}
-		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		if err := os.Rename(copied, to); err != nil {
 			return err
 		}
 	}
