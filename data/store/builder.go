@@ -73,7 +73,7 @@ func New(dir string, o Options) (*Builder, error) {
 	if o.Memory < leastMemory {
 		return nil, &budget.ExceededError{What: "sorting edges", Need: leastMemory, Free: o.Memory, Total: o.Memory}
 	}
-	dir = filepath.Clean(dir)
+	dir = filepath.Clean(atomicfile.Follow(filepath.Clean(dir)))
 	if err := replaceable(dir, o.Force); err != nil {
 		return nil, err
 	}

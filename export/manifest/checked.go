@@ -276,7 +276,7 @@ func dimension(d any) (n int64, fixed bool) {
 // LockFolder keeps others from writing an export, or the like, to a folder. Its lock is
 // beside it, since the folder is replaced as a whole.
 func LockFolder(dir string) (unlock func(), err error) {
-	if dir, err = filepath.Abs(dir); err != nil {
+	if dir, err = filepath.Abs(atomicfile.Follow(filepath.Clean(dir))); err != nil {
 		return nil, err
 	}
 	parent := filepath.Dir(dir)

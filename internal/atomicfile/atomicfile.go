@@ -1,7 +1,7 @@
 // Package atomicfile writes files that exist whole or not at all: the contents
 // go to a temporary file in the same folder, are flushed to the disk, and take
 // the file's name only then. A crash, a kill or a full disk leaves the old file
-// as it was.
+// as it was. Devices and pipes are written to as they are.
 package atomicfile
 
 import (
@@ -21,8 +21,13 @@ var Wrap func(io.Writer) io.Writer
 
 // Write replaces the file at path by what write writes. On an error, from write
 // or from the file system, the old file is unchanged and no temporary file
-// stays. Write buffers, so write may write in small pieces.
+// stays. Write buffers, so write may write in small pieces. Where path is a link, the file
+// that it leads to is replaced.
 func Write(path string, write func(io.Writer) error) (err error) {
+	if isStream(path) {
+		return stream(path, write)
+	}
+	path = Follow(path)
 	f, dir, err := create(path)
 	if err != nil {
 		return err
@@ -32,15 +37,7 @@ func Write(path string, write func(io.Writer) error) (err error) {
 			err = fmt.Errorf("cannot write %s: %w", path, errors.Join(err, discard(f)))
 		}
 	}()
-	var w io.Writer = f
-	if Wrap != nil {
-		w = Wrap(f)
-	}
-	b := bufio.NewWriterSize(w, 1<<16)
-	if err := write(b); err != nil {
-		return err
-	}
-	if err := b.Flush(); err != nil {
+	if err := fill(f, write); err != nil {
 		return err
 	}
 	if err := f.Chmod(0o644); err != nil && !errors.Is(err, errors.ErrUnsupported) {
@@ -59,6 +56,67 @@ func Write(path string, write func(io.Writer) error) (err error) {
 	return nil
 }
 
+func fill(f *os.File, write func(io.Writer) error) error {
+	var w io.Writer = f
+	if Wrap != nil {
+		w = Wrap(f)
+	}
+	b := bufio.NewWriterSize(w, 1<<16)
+	if err := write(b); err != nil {
+		return err
+	}
+	return b.Flush()
+}
+
+// Follow returns where a link leads, and other paths as they are. What it leads to need not
+// exist.
+func Follow(path string) string {
+	for range 40 { // those that lead in a circle end somewhere, too
+		to, err := os.Readlink(path)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(to) { // not joined, since dir/../file is elsewhere where dir is a link
+			dir, _ := filepath.Split(path)
+			to = dir + to
+		}
+		path = to
+	}
+	return path
+}
+
+// isStream reports whether a path is that of a device, a pipe or the like, or of what standard
+// output goes to.
+func isStream(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil || info.IsDir() {
+		return false
+	}
+	return !info.Mode().IsRegular() || isStdout(info)
+}
+
+func isStdout(info os.FileInfo) bool {
+	out, err := os.Stdout.Stat()
+	return err == nil && os.SameFile(info, out)
+}
+
+// stream writes to a device or a pipe.
+func stream(path string, write func(io.Writer) error) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot write %s: %w", path, err)
+		}
+	}()
+	if info, err := os.Stat(path); err == nil && isStdout(info) { // opened anew, a file would be written from its beginning
+		return fill(os.Stdout, write)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(fill(f, write), f.Close())
+}
+
 // create makes the temporary file of one at path, in the folder that it returns.
 func create(path string) (f *os.File, dir string, err error) {
 	dir, name := filepath.Split(path)
@@ -75,7 +133,10 @@ func create(path string) (f *os.File, dir string, err error) {
 // Check returns the error with which [Write] would not begin, before there is anything
 // to write. It leaves the file as it is.
 func Check(path string) error {
-	f, _, err := create(path)
+	if isStream(path) { // opening a pipe waits for its reader
+		return nil
+	}
+	f, _, err := create(Follow(path))
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package atomicfile
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -78,5 +79,66 @@ func TestCheck(t *testing.T) {
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 0 {
 		t.Errorf("a check has left %v", entries)
+	}
+}
+
+// Links stay, and what they lead to is written.
+func TestWriteFollowsLinks(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "there"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	link, second := filepath.Join(dir, "link"), filepath.Join(dir, "second")
+	if err := errors.Join(os.Symlink(filepath.Join("there", "file"), link), os.Symlink("link", second)); err != nil {
+		t.Skip(err)
+	}
+	for _, text := range []string{"there was no file yet", "there was one"} {
+		if err := WriteBytes(second, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(filepath.Join(dir, "there", "file")); err != nil || string(got) != text {
+			t.Errorf("%q, error %v", got, err)
+		}
+	}
+	if to, err := os.Readlink(link); err != nil || to != filepath.Join("there", "file") {
+		t.Errorf("the link leads to %q, error %v", to, err)
+	}
+}
+
+// A pipe, as a device, stays one, and gets what is written.
+func TestWriteToAPipe(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	path := fmt.Sprintf("/dev/fd/%d", w.Fd())
+	if _, err := os.Stat(path); err != nil {
+		t.Skip(err)
+	}
+	if err := errors.Join(Check(path), WriteBytes(path, []byte("text")), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(r); err != nil || string(got) != "text" {
+		t.Errorf("%q, error %v", got, err)
+	}
+}
+
+// What is standard output gets more, and loses nothing.
+func TestWriteToStandardOutput(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := os.Stdout
+	os.Stdout = f
+	defer func() { os.Stdout = old }()
+	_, err = f.WriteString("one ")
+	if err := errors.Join(err, WriteBytes(path, []byte("two ")), WriteBytes(path, []byte("three")), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != "one two three" {
+		t.Errorf("%q, error %v", got, err)
 	}
 }

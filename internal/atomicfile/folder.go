@@ -12,9 +12,10 @@ import (
 )
 
 // WriteFolder puts files into dir at once: write puts each into a folder beside
-// it first. A folder that replaceable refuses is never replaced.
+// it first. A folder that replaceable refuses is never replaced. Where dir is a link, the folder
+// that it leads to is.
 func WriteFolder(dir string, files map[string][]byte, replaceable func(dir string) error, write func(path string, data []byte) error) (err error) {
-	dir, err = filepath.Abs(dir)
+	dir, err = filepath.Abs(Follow(filepath.Clean(dir)))
 	if err != nil {
 		return err
 	}

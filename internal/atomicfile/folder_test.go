@@ -50,3 +50,24 @@ func TestWriteFolderAfterAKill(t *testing.T) {
 		t.Errorf("beside the export lie %v, want %v", names, want)
 	}
 }
+
+// A link to a folder stays one.
+func TestWriteFolderFollowsLinks(t *testing.T) {
+	parent := t.TempDir()
+	link, dir := filepath.Join(parent, "link"), filepath.Join(parent, "there", "dir")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(dir, link); err != nil {
+		t.Skip(err)
+	}
+	if err := WriteFolder(link, map[string][]byte{"file": []byte("text")}, func(string) error { return nil }, WriteSynced); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "file")); err != nil || string(text) != "text" {
+		t.Errorf("%q, error %v", text, err)
+	}
+	if to, err := os.Readlink(link); err != nil || to != dir {
+		t.Errorf("the link leads to %q, error %v", to, err)
+	}
+}
