@@ -36,7 +36,7 @@ func (j Job) String() string {
 // Record is what a job that has ended leaves in the store.
 //
 // Records of equal jobs are equal but for what the machine's load decides:
-// Seconds, Threads and Result.WallS.
+// Seconds, Threads and Result.WallS, and with them the checksum of the file.
 type Record struct {
 	Job
 	// Key identifies the run; see [Key].
@@ -64,6 +64,10 @@ type Record struct {
 	// Threads threads.
 	Seconds float64 `json:"seconds"`
 	Threads int     `json:"threads"`
+	// Seal has the checksum of the record's file, in that file alone.
+	Seal struct {
+		Checksum string `json:"checksum"`
+	} `json:"seal,omitzero"`
 }
 
 // Failed reports whether the run ended with an error.

@@ -1,12 +1,14 @@
 package sweep
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -252,6 +254,36 @@ func TestFailedJobsLeaveTheOthersAlone(t *testing.T) {
 		}
 		if r := records[1]; r.Failed() || r.Result == nil {
 			t.Errorf("the other run: %+v", r)
+		}
+	}
+}
+
+// A record of which a digit has changed runs again; one of an earlier version has no checksum.
+func TestRecordsHaveAChecksum(t *testing.T) {
+	jobs, dir := tinyJobs("gcn", 1), t.TempDir()
+	want := mustRun(t, &Runner{Dir: dir}, jobs)[0]
+	path := Store{dir}.Path(want.Dataset, want.Model, want.Key)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	acc := regexp.MustCompile(`"val_acc": \d`)
+	changed := acc.ReplaceAll(text, []byte(`"val_acc": 1`))
+	if bytes.Equal(changed, text) {
+		changed = acc.ReplaceAll(text, []byte(`"val_acc": 2`))
+	}
+	for _, c := range []struct {
+		text []byte
+		runs bool
+	}{{text, false}, {changed, true}, {regexp.MustCompile(`,\s*"seal": \{[^}]*\}`).ReplaceAll(text, nil), false}} {
+		if err := os.WriteFile(path, c.text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		var logs []string
+		ran := false
+		got := mustRun(t, &Runner{Dir: dir, Log: func(f string, args ...any) { logs = append(logs, fmt.Sprintf(f, args...)) }, Observer: func(p Progress) { ran = ran || p.Last != nil }}, jobs)[0]
+		if ran != c.runs || (len(logs) == 1) != c.runs || c.runs && !strings.Contains(logs[0], path) || timeless(t, got) != timeless(t, want) {
+			t.Errorf("it ran: %v, want %v; %q", ran, c.runs, logs)
 		}
 	}
 }

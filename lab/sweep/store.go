@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/internal/seal"
 )
 
 // Store is a folder of records, a JSON file for each:
@@ -59,6 +60,9 @@ func readRecord(path string) (*Record, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := seal.Check(nil, text, nil); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
 	r := &Record{}
 	if err := json.Unmarshal(text, r); err != nil {
 		return nil, fmt.Errorf("%s: not a record: %w", path, err)
@@ -66,6 +70,7 @@ func readRecord(path string) (*Record, error) {
 	if len(r.Key) < 12 || r.Model == "" || (r.Result == nil) != r.Failed() {
 		return nil, fmt.Errorf("%s: not a record: it lacks a key, a model, or a result", path)
 	}
+	r.Seal.Checksum = ""
 	return r, nil
 }
 
@@ -75,7 +80,15 @@ func (s Store) put(r *Record) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
-	return atomicfile.WriteJSON(path, r)
+	sealed := *r
+	sealed.Seal.Checksum = seal.Blank
+	text, err := json.MarshalIndent(&sealed, "", "  ")
+	if err != nil {
+		return err
+	}
+	text = append(text, '\n')
+	seal.Stamp(text)
+	return atomicfile.WriteBytes(path, text)
 }
 
 // Records reads all records, ordered by file name. Files that are none are passed
