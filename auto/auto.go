@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	goruntime "runtime"
@@ -29,6 +30,7 @@ import (
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/internal/filelock"
+	"github.com/gsrc-dev/gsrc/internal/seal"
 	"github.com/gsrc-dev/gsrc/internal/version"
 	"github.com/gsrc-dev/gsrc/metrics"
 	"github.com/gsrc-dev/gsrc/models"
@@ -100,10 +102,10 @@ func Train(ctx context.Context, o Options) (*Run, error) {
 }
 
 // Unfinished reports whether a folder has a choice that was stopped, which [Resume] goes on
-// with.
+// with, or one of which it says why it cannot be read.
 func Unfinished(dir string) bool {
 	r, err := ReadReport(dir)
-	return err == nil && r.Status != "done"
+	return err == nil && r.Status != "done" || err != nil && !errors.Is(err, fs.ErrNotExist)
 }
 
 // ReadReport reads the auto.json of a run directory.
@@ -112,6 +114,9 @@ func ReadReport(dir string) (*Report, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
+	}
+	if _, err := seal.Check(nil, text, nil); err != nil {
+		return nil, checkpoint.Damage(path, err)
 	}
 	var r Report
 	if err := json.Unmarshal(text, &r); err != nil {
@@ -306,7 +311,15 @@ func (x *chooser) write() error {
 	if x.report.Status == "done" {
 		x.report.Limit = nil
 	}
-	return atomicfile.WriteJSON(filepath.Join(x.Out, File), x.report)
+	x.report.Seal.Checksum = seal.Blank
+	text, err := json.MarshalIndent(x.report, "", "  ")
+	x.report.Seal.Checksum = ""
+	if err != nil {
+		return err
+	}
+	text = append(text, '\n')
+	seal.Stamp(text)
+	return atomicfile.WriteBytes(filepath.Join(x.Out, File), text)
 }
 
 func (x *chooser) elapsed() time.Duration { return x.before + time.Since(x.start) }

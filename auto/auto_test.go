@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -140,6 +141,37 @@ func TestACutOffChoiceIsReplayed(t *testing.T) {
 		if x, y := content(t, out, name), content(t, o.Out, name); !bytes.Equal(x, y) {
 			t.Errorf("%s differs:\n%.300s\n%.300s", name, x, y)
 		}
+	}
+}
+
+// A report that has changed is refused, where a run is resumed, too; one of an earlier version has
+// no checksum.
+func TestReportHasAChecksum(t *testing.T) {
+	dir := t.TempDir()
+	x := &chooser{report: &Report{SchemaVersion: 1, Status: "done", Version: "1"}}
+	x.Out = dir
+	if err := x.write(); err != nil {
+		t.Fatal(err)
+	}
+	text := content(t, dir, File)
+	for _, c := range []struct {
+		text                []byte
+		unfinished, refused bool
+	}{
+		{text, false, false},
+		{bytes.Replace(text, []byte(`"version": "1"`), []byte(`"version": "2"`), 1), true, true},
+		{text[:len(text)/2], true, true},
+		{regexp.MustCompile(`,\s*"seal": \{[^}]*\}`).ReplaceAll(text, nil), false, false},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, File), c.text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadReport(dir); (err != nil) != c.refused || Unfinished(dir) != c.unfinished {
+			t.Errorf("%s: error %v, unfinished: %v", c.text, err, Unfinished(dir))
+		}
+	}
+	if Unfinished(t.TempDir()) {
+		t.Error("a folder without a report is unfinished")
 	}
 }
 

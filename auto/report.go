@@ -39,6 +39,10 @@ type Report struct {
 	Choice   *Choice `json:"choice,omitempty"`
 	// Refinement is null where the graph cannot be refined, or no such candidate has run.
 	Refinement *Refinement `json:"refinement,omitempty"`
+	// Seal has the checksum of the file; earlier versions wrote none.
+	Seal struct {
+		Checksum string `json:"checksum"`
+	} `json:"seal,omitzero"`
 }
 
 // Limit is how much may run.
