@@ -115,7 +115,7 @@ func (i *Info) readFile(dir, name string) ([]byte, error) {
 // ReadInfo reads the run.json of a run directory.
 func ReadInfo(dir string) (*Info, error) {
 	path := filepath.Join(dir, checkpoint.InfoFile)
-	text, err := os.ReadFile(path)
+	text, err := seal.Read(path)
 	if several, _ := filepath.Glob(filepath.Join(dir, "run-*", checkpoint.InfoFile)); errors.Is(err, fs.ErrNotExist) && len(several) > 0 {
 		return nil, fmt.Errorf("%s holds %d runs; name one of them, such as %s", dir, len(several), filepath.Dir(several[0]))
 	}

@@ -13,6 +13,7 @@ import (
 	"hash"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"os"
 	"regexp"
 )
@@ -93,10 +94,20 @@ func openRegular(path string) (*os.File, int64, error) {
 		return nil, 0, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, 0, errors.New("it is no file")
+		return nil, 0, &fs.PathError{Op: "read", Path: path, Err: errors.New("it is no file")}
 	}
 	f, err := os.Open(path)
 	return f, info.Size(), err
+}
+
+// Read reads what is a file: a pipe would never end.
+func Read(path string) ([]byte, error) {
+	f, _, err := openRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(f)
 }
 
 // OfPath reads a file and describes it.

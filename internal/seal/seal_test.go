@@ -65,3 +65,16 @@ func TestReadFile(t *testing.T) {
 		t.Error("a folder was read")
 	}
 }
+
+func TestReadTakesFilesAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte("text"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := Read(path); err != nil || string(text) != "text" {
+		t.Errorf("%q, error %v", text, err)
+	}
+	if _, err := Read(os.DevNull); err == nil || !strings.Contains(err.Error(), os.DevNull+": it is no file") {
+		t.Errorf("a device: error %v", err)
+	}
+}

@@ -56,7 +56,7 @@ func (s Store) get(dataset, model, key string) (*Record, error) {
 }
 
 func readRecord(path string) (*Record, error) {
-	text, err := os.ReadFile(path)
+	text, err := seal.Read(path)
 	if err != nil {
 		return nil, err
 	}
