@@ -38,8 +38,12 @@ func TestRunsThatReadLabels(t *testing.T) {
 				t.Fatal(err)
 			}
 			dist := filepath.Join(dir, "dist")
-			if _, err := r.Build(context.Background(), dist, BuildOptions{}); err != nil {
+			built, err := r.Build(context.Background(), dist, BuildOptions{})
+			if err != nil {
 				t.Fatal(err)
+			}
+			if smooths := x[0] == "linear" || x[0] == "label-propagation"; (built.Models["classifier"].Tolerance != nil) != smooths {
+				t.Errorf("the bound of %s is %v", x[0], built.Models["classifier"].Bound())
 			}
 			load := LoadOptions(r.Trained.Config)
 			p, err := infer.Predict(context.Background(), dist, data.Synthetic, "", infer.PredictOptions{Load: load})
