@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/data/catalog"
 	"github.com/gsrc-dev/gsrc/graph"
 )
 
@@ -187,6 +188,17 @@ func TestInfoSplits(t *testing.T) {
 type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
+
+// A data set by name, where no folder is known to look for it in.
+func TestNoFolderOfDataSets(t *testing.T) {
+	for _, name := range []string{catalog.EnvVar, "XDG_CACHE_HOME", "HOME", "LocalAppData"} {
+		t.Setenv(name, "")
+	}
+	_, err := Load("cornell", LoadOptions{})
+	if err == nil || !strings.Contains(err.Error(), "no folder of data sets is known") || !strings.Contains(err.Error(), "set GSRC_DATA") {
+		t.Errorf("error %v", err)
+	}
+}
 
 func TestFileErrorText(t *testing.T) {
 	e := &FileError{File: "f.npz", Part: `"edges"`, Offset: 12, Text: strings.Repeat("x", 100), Msg: "wrong", Hint: "do this", Err: os.ErrInvalid}

@@ -190,10 +190,13 @@ func located(name string) (string, error) {
 		return "", missing
 	}
 	path, looked := set.Locate()
-	if path == "" {
-		return "", missing.hint("the data set %s is not in %s; fetch it with: gsrc data fetch %s", set.Name, strings.Join(looked, " or "), set.Name)
+	switch {
+	case path != "":
+		return path, nil
+	case len(looked) == 0:
+		return "", missing.hint("it is the name of a data set, and no folder of data sets is known, since this user has no cache folder; set %s to one, then: gsrc data fetch %s", catalog.EnvVar, set.Name)
 	}
-	return path, nil
+	return "", missing.hint("the data set %s is not in %s; fetch it with: gsrc data fetch %s", set.Name, strings.Join(looked, " or "), set.Name)
 }
 
 func (l *loader) recogniseFolder(path string) (reader, error) {
