@@ -4,7 +4,9 @@ package inspect
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -150,8 +152,8 @@ func describeValues(values []*onnxpb.ValueInfoProto) []IODescription {
 	return list
 }
 
-// ReadAll inspects an ONNX file, or every one of an export folder, in the order of
-// their names.
+// ReadAll inspects an ONNX file, or every one of a folder, in the order of their names.
+// That a model of an export is not what its manifest says is a *[manifest.FileError].
 func ReadAll(path string) (list []*Inspection, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -159,6 +161,9 @@ func ReadAll(path string) (list []*Inspection, err error) {
 	}
 	files := []string{path}
 	if info.IsDir() {
+		if err := checkModels(path); err != nil {
+			return nil, err
+		}
 		if files, err = filepath.Glob(filepath.Join(path, "*.onnx")); err != nil {
 			return nil, err
 		}
@@ -175,4 +180,26 @@ func ReadAll(path string) (list []*Inspection, err error) {
 		list = append(list, i)
 	}
 	return list, nil
+}
+
+// checkModels holds the models in a folder against its manifest, if it has one.
+func checkModels(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, manifest.FileName)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	m, err := manifest.Read(dir)
+	if err != nil {
+		return err
+	}
+	for _, role := range slices.Sorted(maps.Keys(m.Models)) {
+		for _, name := range []string{m.Models[role].File, m.Models[role].Data} {
+			if name == "" { // no weights apart
+				continue
+			}
+			if _, err := m.CheckFile(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

@@ -1,10 +1,14 @@
 package inspect
 
 import (
+	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
@@ -74,4 +78,51 @@ func TestInspectDamagedFiles(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A model of an export that is not what the manifest says is an error.
+func TestReadAllChecksModels(t *testing.T) {
+	m := ir.NewModule("small")
+	b := m.NewFunc("f")
+	b.Return("y", b.One("relu", nil, b.Arg("x", ir.T(ir.F32, "N", "5"))))
+	model, err := onnx.Model(b.Func, nil, onnx.ModelOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := onnx.Marshal(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write := func(name string, data []byte) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("f.onnx", data)
+	export := manifest.Manifest{SchemaVersion: manifest.Version, NumFeatures: 5, Files: map[string]manifest.FileInfo{"f.onnx": manifest.NewFileInfo(data), "g.onnx": manifest.NewFileInfo(data)},
+		Models: map[string]manifest.ModelInfo{}}
+	for role, file := range map[string]string{"classifier": "f.onnx", "encoder": "g.onnx"} {
+		export.Models[role] = manifest.ModelInfo{File: file, Inputs: manifest.NewIOInfos(model.Graph.Input), Outputs: manifest.NewIOInfos(model.Graph.Output), TestData: "t"}
+	}
+	text, err := export.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(manifest.FileName, text)
+	expect := func(want string) {
+		t.Helper()
+		_, err := ReadAll(dir)
+		var fault *manifest.FileError
+		if want == "" && err != nil || want != "" && (!errors.As(err, &fault) || !strings.Contains(err.Error(), want)) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+	expect("g.onnx: the manifest lists it, and it is missing")
+	write("g.onnx", data)
+	expect("")
+	other := bytes.Replace(data, []byte("gsrc"), []byte("gsrb"), 1)
+	write("f.onnx", other)
+	expect("f.onnx: its SHA-256 is")
 }
