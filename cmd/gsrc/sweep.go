@@ -154,6 +154,11 @@ func (a *app) sweep(c *cobra.Command, f *sweepFlags, args []string) error {
 		grid.Seeds = sweep.FirstSeeds(f.seeds)
 	}
 	jobs := grid.Jobs(f.opts.Model, f.opts.Data)
+	if shard.Count <= 1 {
+		if err := checkSummary(f.out); err != nil {
+			return err
+		}
+	}
 	show := a.newSweepProgress()
 	defer show.finish()
 	r := &sweep.Runner{Dir: f.out, Workers: f.workers, Shard: shard, Observer: show.observe, Log: show.logf, Warn: a.once("warning: ")}
@@ -188,6 +193,9 @@ func (a *app) mergeSweeps(c *cobra.Command, f *sweepFlags, dirs []string) error 
 		return usage("name the folders to unite: gsrc sweep --merge DIR… --out DIR")
 	}
 	if f.out != "" {
+		if err := checkSummary(f.out); err != nil {
+			return err
+		}
 		added, _, err := sweep.Store{Dir: f.out}.Merge(dirs...)
 		if err != nil {
 			return err
@@ -214,6 +222,14 @@ func (a *app) mergeSweeps(c *cobra.Command, f *sweepFlags, dirs []string) error 
 		return err
 	}
 	return a.printTable(table, f.asJSON)
+}
+
+// checkSummary refuses, before anything runs, a folder whose summary.csv is not that of a sweep.
+func checkSummary(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	return atomicfile.CheckOwn(filepath.Join(dir, summaryFile), sweep.IsCSV)
 }
 
 // writeSummary writes the table into the folder of a sweep, if there is one.

@@ -143,6 +143,29 @@ func Check(path string) error {
 	return discard(f)
 }
 
+// CheckOwn is an error where a file with content is at path and own, which is given its
+// beginning, says that it is not one of those that are written there. Devices and pipes are
+// not read.
+func CheckOwn(path string, own func(beginning []byte) bool) error {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
+		return nil // what is wrong with a path is said where it is written
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	beginning, err := io.ReadAll(io.LimitReader(f, 1<<16))
+	if err != nil {
+		return err
+	}
+	if !own(beginning) {
+		return fmt.Errorf("%s would be overwritten, and gsrc has not written it; move it away, or choose another folder", path)
+	}
+	return nil
+}
+
 // discard closes and deletes a temporary file, which may be closed already.
 func discard(f *os.File) error {
 	_ = f.Close()

@@ -38,6 +38,9 @@ func Draw(run *gsrc.Run, out string, o Options) ([]*Chart, error) {
 	if run.Dir == "" {
 		return nil, errors.New("a run in memory has no metrics to draw; train with a folder (TrainOptions.Out)")
 	}
+	if err := atomicfile.CheckOwn(filepath.Join(out, PageFile), isPage); err != nil {
+		return nil, err
+	}
 	records, err := checkpoint.ReadMetrics(run.Dir)
 	if err != nil {
 		return nil, err
@@ -82,6 +85,12 @@ func Draw(run *gsrc.Run, out string, o Options) ([]*Chart, error) {
 var pageText string
 
 var page = template.Must(template.New("page.tmpl").Parse(pageText))
+
+// isPage reports whether a file is a page of charts, by the first figures at its head, which
+// pages of all versions have.
+func isPage(beginning []byte) bool {
+	return bytes.Contains(beginning, []byte("<dl>\n<div><dt>seed</dt>"))
+}
 
 // figure is a chart on the page.
 type figure struct {

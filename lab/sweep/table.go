@@ -150,11 +150,22 @@ func meanStd(x []float64) (mean, std Figure) {
 	return Figure(m), Figure(s)
 }
 
+// The columns of the table's CSV before and after those of the options.
+var (
+	firstColumns = []string{"model", "data"}
+	lastColumns  = []string{"runs", "failed", "val_acc_mean", "val_acc_std", "test_acc_mean", "test_acc_std", "seconds"}
+)
+
+// IsCSV reports whether a file begins as [Table.WriteCSV] begins one, of whatever options.
+func IsCSV(beginning []byte) bool {
+	head, _, _ := strings.Cut(string(beginning), "\n")
+	return strings.HasPrefix(head, strings.Join(firstColumns, ",")+",") && strings.HasSuffix(strings.TrimSpace(head), ","+strings.Join(lastColumns, ","))
+}
+
 // WriteCSV writes the table with a column for each of the keys. All columns but
 // the last, seconds, are the same whenever the same jobs are run.
 func (t *Table) WriteCSV(w io.Writer) error {
-	lines := [][]string{slices.Concat([]string{"model", "data"}, t.Keys,
-		[]string{"runs", "failed", "val_acc_mean", "val_acc_std", "test_acc_mean", "test_acc_std", "seconds"})}
+	lines := [][]string{slices.Concat(firstColumns, t.Keys, lastColumns)}
 	for _, r := range t.Rows {
 		line := append([]string{r.Model, r.Dataset}, r.values(t.Keys, "")...)
 		line = append(line, strconv.Itoa(r.Runs), strconv.Itoa(r.Failed))
