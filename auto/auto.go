@@ -111,7 +111,7 @@ func Unfinished(dir string) bool {
 // ReadReport reads the auto.json of a run directory.
 func ReadReport(dir string) (*Report, error) {
 	path := filepath.Join(dir, File)
-	text, err := os.ReadFile(path)
+	text, err := seal.Read(path)
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +206,11 @@ func (x *chooser) open(earlier *Report) error {
 	}
 	base.Set, base.Seed = x.Set, 0
 	var err error
-	if x.ds, err = run.ReadNodes(base); err != nil {
+	trained := ""
+	if earlier != nil {
+		trained = earlier.Data.Checksum
+	}
+	if x.ds, err = run.ReadNodes(base, trained); err != nil {
 		return err
 	}
 	if x.ds.Classes == 0 {
@@ -312,13 +316,11 @@ func (x *chooser) write() error {
 		x.report.Limit = nil
 	}
 	x.report.Seal.Checksum = seal.Blank
-	text, err := json.MarshalIndent(x.report, "", "  ")
+	text, err := seal.JSON(x.report)
 	x.report.Seal.Checksum = ""
 	if err != nil {
 		return err
 	}
-	text = append(text, '\n')
-	seal.Stamp(text)
 	return atomicfile.WriteBytes(filepath.Join(x.Out, File), text)
 }
 

@@ -461,7 +461,7 @@ func TestWeightsAndDirections(t *testing.T) {
 }
 
 func TestRules(t *testing.T) {
-	ds, err := run.ReadNodes(run.TrainOptions{Data: folder(t, false), Model: "linear"})
+	ds, err := run.ReadNodes(run.TrainOptions{Data: folder(t, false), Model: "linear"}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -513,7 +513,9 @@ func TestFewOrNoFeatures(t *testing.T) {
 	}{{"values", 12, true, false}, {"counts", 1433, false, false}, {"places", 132, false, true}} {
 		s := Seen{Nodes: 600, Edges: 1500, Features: c.features, Kind: c.kind, Classes: 4, TrainNodes: 300}
 		list := candidates(s, nil)
-		has := func(name string) bool { return slices.ContainsFunc(list, func(c *Candidate) bool { return c.Name == name }) }
+		has := func(name string) bool {
+			return slices.ContainsFunc(list, func(c *Candidate) bool { return c.Name == name })
+		}
 		if has("sage of all features, known labels") != c.few || has("roles, sage") != c.roles || has("roles, sage, known labels") != c.roles {
 			t.Errorf("of %d %s there are %d candidates that read few features or roles where they should not, or are missing", c.features, c.kind, len(list))
 		}

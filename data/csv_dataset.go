@@ -154,7 +154,9 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 			return nil, err
 		}
 		ds.Structural = true
-		r.notes = append(r.notes, fmt.Sprintf("the nodes have no features: degree, random-walk encodings and DeepWalk take their place, %d columns, which say where a node is in this graph and nothing of another one", ds.X.Cols))
+		if l.opts.NodeFeatures != FeaturesRoles {
+			r.notes = append(r.notes, fmt.Sprintf("the nodes have no features: degree, random-walk encodings and DeepWalk take their place, %d columns, which say where a node is in this graph and nothing of another one", ds.X.Cols))
+		}
 	}
 	ds.times = nodes.times
 	if name := r.asked.time; nodes.schema != nil && slices.ContainsFunc(nodes.schema.Columns, func(c schema.Column) bool { return c.Name == name }) {

@@ -7,14 +7,15 @@ import (
 )
 
 // ReadNodes reads the graph of o.Data as the options say, without the defaults that are
-// tuned for a data set of its name. A collection of graphs is an error.
-func ReadNodes(o TrainOptions) (*data.Dataset, error) {
+// tuned for a data set of its name; trained is the checksum of data that are to be read again, if not empty. A
+// collection of graphs is an error.
+func ReadNodes(o TrainOptions, trained string) (*data.Dataset, error) {
 	c, err := o.configure(o.Model, "")
 	if err != nil {
 		return nil, err
 	}
 	read := LoadOptions(c)
-	read.MaxBytes = o.Memory
+	read.MaxBytes, read.Trained = o.Memory, trained
 	return data.Load(o.Data, read)
 }
 

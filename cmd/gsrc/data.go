@@ -72,7 +72,7 @@ func (a *app) dataInfoCommand() *cobra.Command {
 	tables.register(flags)
 	tables.registerWeights(flags)
 	tables.registerPrepare(flags)
-	parsedFlag(flags, &opts.NodeFeatures, "features", "auto", data.ParseNodeFeatures, "of collections of graphs: labels, attributes, both or degrees as node features; of one graph: places")
+	parsedFlag(flags, &opts.NodeFeatures, "features", "auto", data.ParseNodeFeatures, "of collections of graphs: labels, attributes, both or degrees as node features; of one graph: places or roles")
 	flags.Float64Var(&opts.AddEdges, "add-edges", 0, "add edges at random, as a share of those there are")
 	flags.Float64Var(&opts.RemoveEdges, "remove-edges", 0, "remove this share of the edges at random")
 	flags.Uint64Var(&opts.Seed, "seed", 0, "seed of the synthetic graph, and of edges added and removed")

@@ -16,6 +16,10 @@ func TestLockedFolders(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unlock()
+	if unlock, err = lockResults(out); err != nil { // out itself, which is never replaced
+		t.Fatal(err)
+	}
+	defer unlock()
 	for _, args := range []string{
 		"repro table1 --only cora --budget short --out " + out,
 		"repro table1 --only cora --fill --out " + out,

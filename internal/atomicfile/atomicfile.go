@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
 )
 
 // Wrap, if not nil, wraps the writer of every temporary file. Tests put a
@@ -96,6 +97,9 @@ func isStream(path string) bool {
 }
 
 func isStdout(info os.FileInfo) bool {
+	if goruntime.GOOS == "windows" && !info.Mode().IsRegular() { // any two devices there are the same to SameFile
+		return false
+	}
 	out, err := os.Stdout.Stat()
 	return err == nil && os.SameFile(info, out)
 }

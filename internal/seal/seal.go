@@ -8,6 +8,7 @@ package seal
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
@@ -98,6 +99,19 @@ func openRegular(path string) (*os.File, int64, error) {
 	}
 	f, err := os.Open(path)
 	return f, info.Size(), err
+}
+
+// JSON encodes a value that has [Blank] as its checksum, and stamps that.
+func JSON(v any) ([]byte, error) {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	Stamp(text.Bytes())
+	return text.Bytes(), nil
 }
 
 // Read reads what is a file: a pipe would never end.

@@ -321,10 +321,10 @@ func (e *evaluation) mergeRuns(other string) error {
 			return errors.Join(err, os.RemoveAll(copied))
 		}
 		if err := removeUnfinished(to); err != nil {
-			return err
+			return errors.Join(err, os.RemoveAll(copied))
 		}
 		if err := os.Rename(copied, to); err != nil {
-			return err
+			return errors.Join(err, os.RemoveAll(copied))
 		}
 	}
 	return nil

@@ -228,8 +228,15 @@ func (r *Runner) goOn(ctx context.Context, dir string, t *task, threads int) (*g
 		return nil, damaged(err)
 	}
 	if info.Status != "done" {
-		if _, err := gsrc.Resume(ctx, dir, gsrc.ResumeOptions{Data: t.job.Data, Threads: threads}); err != nil {
+		_, err := gsrc.Resume(ctx, dir, gsrc.ResumeOptions{Data: t.job.Data, Threads: threads})
+		var held *filelock.HeldError
+		var diverged *train.NonFiniteError
+		var exceeded *budget.ExceededError
+		if err != nil && (gsrc.IsInterrupted(ctx, err) || errors.As(err, &held) || errors.As(err, &diverged) || errors.As(err, &exceeded)) {
 			return nil, err
+		}
+		if err != nil { // what else is wrong with it training anew tells, too
+			return nil, damaged(err)
 		}
 	}
 	return openKept(dir)

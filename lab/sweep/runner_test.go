@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/gsrc-dev/gsrc"
@@ -317,6 +318,46 @@ func TestDamagedKeptRunsRunAgain(t *testing.T) {
 			if begun := file != "run.json" || name != "missing"; begun && (len(logs) != 1 || !strings.Contains(logs[0], file)) {
 				t.Errorf("%s is %s: the log is %q", file, name, logs)
 			}
+		}
+	}
+}
+
+// stopping is a context that ends when it has been asked often enough.
+type stopping struct {
+	context.Context
+	cancel context.CancelFunc
+	left   atomic.Int32
+}
+
+func (s *stopping) Err() error {
+	if s.left.Add(-1) < 0 {
+		s.cancel()
+	}
+	return s.Context.Err()
+}
+
+// A run that was stopped, and then damaged, runs again as well.
+func TestDamagedStoppedRunsRunAgain(t *testing.T) {
+	jobs := tinyJobs("gcn", 1)
+	want := mustRun(t, &Runner{Runs: t.TempDir()}, jobs)[0]
+	for _, file := range []string{"checkpoint.safetensors", "metrics.jsonl", "config.toml", "module.gsr"} {
+		r := &Runner{Runs: t.TempDir()}
+		dir := r.RunDir(want)
+		ctx := &stopping{}
+		ctx.Context, ctx.cancel = context.WithCancel(t.Context())
+		ctx.left.Store(3)
+		s, err := gsrc.Prepare(gsrc.TrainOptions{Model: jobs[0].Model, Data: jobs[0].Data, Set: jobs[0].Set})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Train(ctx, gsrc.TrainOptions{Out: dir}); !gsrc.IsInterrupted(ctx, err) {
+			t.Fatalf("not stopped: %v", err)
+		}
+		if err := os.Truncate(filepath.Join(dir, file), 10); err != nil {
+			t.Fatal(err)
+		}
+		if got := mustRun(t, r, jobs)[0]; got.Failed() || got.Result.Hash != want.Result.Hash {
+			t.Errorf("%s is cut: %+v", file, got)
 		}
 	}
 }

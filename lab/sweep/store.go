@@ -82,12 +82,15 @@ func (s Store) put(r *Record) error {
 	}
 	sealed := *r
 	sealed.Seal.Checksum = seal.Blank
-	text, err := json.MarshalIndent(&sealed, "", "  ")
+	text, err := seal.JSON(&sealed)
 	if err != nil {
 		return err
 	}
-	text = append(text, '\n')
-	seal.Stamp(text)
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() { // a pipe would be written to
+		if err := os.Remove(path); err != nil {
+			return fmt.Errorf("store: %w", err)
+		}
+	}
 	return atomicfile.WriteBytes(path, text)
 }
 
