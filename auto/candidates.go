@@ -119,7 +119,7 @@ var (
 // atTraining leaves edges out that were likelier added at training nodes.
 const atTraining = "data.edges=cut:training"
 
-// all features are read where each may matter: dropped inputs pay for words, of which there are many.
+// whole reads all features where each may matter: dropped inputs pay for words, of which there are many.
 var whole = []string{"model.hidden=64", "model.dropout=0.2", "model.input_dropout=0.0", "model.weight_decay=0"}
 
 // roles describe nodes by what the graph around them looks like.

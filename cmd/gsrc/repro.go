@@ -155,7 +155,7 @@ func lockResults(dir string) (unlock func(), err error) {
 }
 
 func (a *app) repro(c *cobra.Command, o repro.Options) error {
-	if o.Out != "" && o.Shard.Count <= 1 { // shards may share a folder: each keeps runs of its own, and writes no table
+	if o.Out != "" && len(o.Targets) > 0 && o.Shard.Count <= 1 { // shards may share a folder: each keeps runs of its own, and writes no table
 		unlock, err := lockResults(o.Out)
 		if err != nil {
 			return err
