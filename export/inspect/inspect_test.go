@@ -10,6 +10,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/export/onnx"
+	"github.com/gsrc-dev/gsrc/export/onnxpb"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
@@ -52,9 +53,10 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// A damaged file is an error or what is left of a model; it is no panic.
-func TestInspectDamagedFiles(t *testing.T) {
-	m := ir.NewModule("damaged")
+// small is a model of one operation, and its file.
+func small(t *testing.T) (*onnxpb.ModelProto, []byte) {
+	t.Helper()
+	m := ir.NewModule("small")
 	b := m.NewFunc("f")
 	b.Return("y", b.One("relu", nil, b.Arg("x", ir.T(ir.F32, "N", "5"))))
 	model, err := onnx.Model(b.Func, nil, onnx.ModelOptions{})
@@ -65,6 +67,12 @@ func TestInspectDamagedFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return model, data
+}
+
+// A damaged file is an error or what is left of a model; it is no panic.
+func TestInspectDamagedFiles(t *testing.T) {
+	_, data := small(t)
 	path := filepath.Join(t.TempDir(), "f.onnx")
 	for cut := range data {
 		damaged := append([]byte(nil), data...)
@@ -82,17 +90,7 @@ func TestInspectDamagedFiles(t *testing.T) {
 
 // A model of an export that is not what the manifest says is an error.
 func TestReadAllChecksModels(t *testing.T) {
-	m := ir.NewModule("small")
-	b := m.NewFunc("f")
-	b.Return("y", b.One("relu", nil, b.Arg("x", ir.T(ir.F32, "N", "5"))))
-	model, err := onnx.Model(b.Func, nil, onnx.ModelOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := onnx.Marshal(model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	model, data := small(t)
 	dir := t.TempDir()
 	write := func(name string, data []byte) {
 		t.Helper()
