@@ -23,7 +23,7 @@ func fold(m *ir.Module, _ DataInfo) error {
 		switch y, ok := 0.0, false; {
 		case len(moved) > 0 && !slices.ContainsFunc(moved, func(c float64) bool { return c != moved[0] }):
 			return one(b.Fill(moved[0], op.Result().Type))
-		case len(moved) == 0 && op.Def.Elementwise() && !op.Def.Random:
+		case len(moved) == 0 && op.Def.Elementwise() && !op.Draws():
 			if y, ok = op.Def.Scalar(op.Attrs, x...); ok {
 				return one(b.Fill(y, op.Result().Type))
 			}

@@ -414,6 +414,20 @@ func TestPassesKeepValues(t *testing.T) {
 						want = baseline()
 					}
 				}
+
+				// What is printed in the end compiles again.
+				again, err := ir.Parse("printed.gsr", m.String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, p := range passes.All {
+					if err := p.Run(again, passes.DataInfo{PadBatches: strings.HasPrefix(kind, "graphs")}); err != nil {
+						t.Fatalf("%s of the printed program: %v", p.Name, err)
+					}
+				}
+				if err := ir.Verify(again); err != nil {
+					t.Fatalf("the printed program, compiled: %v", err)
+				}
 			})
 		}
 	}

@@ -255,7 +255,7 @@ func (r *restriction) isLayer(op *ir.Op) bool {
 // of the operands, and from what is no row.
 func (r *restriction) rowwise(op *ir.Op) bool {
 	v := op.Result()
-	if !r.isRows(v) || v.Type.Rank() != 2 || op.Def.Random {
+	if !r.isRows(v) || v.Type.Rank() != 2 || op.Draws() {
 		return false
 	}
 	if op.Name() == "spmm" {
