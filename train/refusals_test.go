@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/compiler"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/ir"
 )
@@ -122,10 +123,20 @@ func TestSignatures(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := whole.String()
+	gcn, err := Nodes(ds).Module("gcn", configure(t, "gcn"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed, err := compiler.Compile(gcn, compiler.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for want, change := range map[string][2]string{
 		"training gives @train no %idx; it gives %g, ":               {"%train_idx", "%idx"},
 		"@train takes %train_idx: i64[N], and training gives i64[T]": {"[T", "[N"},
 		"@classify has no result logits: f32[N,C]":                   {"-> (logits:", "-> (scores:"},
+		"@train reads what @train.setup computes: the program was printed after the pass hoist, and training takes one from before it; print it with --print-after=input": {
+			text, printed.Module.String()},
 	} {
 		m, err := ir.Parse("own.gsr", strings.ReplaceAll(text, change[0], change[1]))
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data/store"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
@@ -283,6 +284,11 @@ func buildProgram(t *trainer) (err error) {
 	}
 	t.job.Model = cmp.Or(t.job.Model, m.Name)
 	t.module = m
+	for _, f := range m.Funcs {
+		if setup := f.Attrs.Str(passes.Setup); setup != "" {
+			return m.Errorf(f, "@%s reads what @%s computes: the program was printed after the pass hoist, and training takes one from before it; print it with --print-after=input, or after a pass before hoist", f.Name, setup)
+		}
+	}
 	return errors.Join(t.job.Task.check(m), checkSizes(m, t.job.Model, &t.info))
 }
 
