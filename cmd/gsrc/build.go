@@ -92,7 +92,7 @@ gorgonia graphs for Graphviz, one for each function; --func chooses.`,
 	parsedFlag(flags, &f.external, "external-data", fmt.Sprintf("%dMiB", onnx.DefaultExternalData>>20), parseExternal, "weights of at least this size go to a file beside their model, such as encoder.data: bytes, KiB, MiB or GiB, or none for one file")
 	flags.BoolVar(&f.uncalibrated, "uncalibrated", false, "do not calibrate: probabilities are the softmax of the trained logits")
 	flags.BoolVar(&f.unverified, "unverified", false, "write the export without running it; the manifest says so")
-	flags.BoolVar(&f.testCases, "test-cases", false, "include the test data of every graph of the check, and of invalid ones, for checks in other runtimes (conformance/)")
+	flags.BoolVar(&f.testCases, "test-cases", false, "include the test data of every graph of the check, and of invalid ones, for checks in other runtimes (tools/conformance/engines)")
 	parsedFlag(flags, &f.provider, "provider", string(ort.CPU), ort.ParseProvider, "verify the export on cpu, auto or cuda")
 	compile.register(flags)
 	setup.register(flags, &opts)
