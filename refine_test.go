@@ -473,7 +473,7 @@ func TestRefinedGraphFormats(t *testing.T) {
 }
 
 func TestGraphFormat(t *testing.T) {
-	for path, want := range map[string]string{"a.csv": "csv", "b/c.NPZ": "npz", "x.tar.json": "json"} {
+	for path, want := range map[string]string{"a.csv": "csv", "b/c.NPZ": "npz", "x.tar.json": "json", "/dev/stdout": "csv", "/dev/fd/63": "csv"} {
 		if got, err := infer.GraphFormat(path); err != nil || got != want {
 			t.Errorf("%s: %q, %v", path, got, err)
 		}

@@ -57,10 +57,13 @@ func CheckGraphFormat(format string) error {
 	return nil
 }
 
-// GraphFormat returns the format of a file by its name's extension. The error is a
-// *FormatError.
+// GraphFormat returns the format of a file by its name's extension; devices have none, such as
+// /dev/stdout, and get csv. The error is a *FormatError.
 func GraphFormat(path string) (string, error) {
 	format := strings.ToLower(strings.TrimPrefix(filepath.Ext(path), "."))
+	if format == "" && strings.HasPrefix(path, "/dev/") {
+		format = "csv"
+	}
 	return format, CheckGraphFormat(format)
 }
 

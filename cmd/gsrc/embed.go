@@ -44,7 +44,7 @@ the same graph or another one.`,
 	}
 	flags := c.Flags()
 	flags.StringVar(&path, "data", "", "the graph to embed; of a run, without it, the training's")
-	flags.StringVar(&out, "out", "", "file to write: .csv, .npz or .parquet")
+	flags.StringVar(&out, "out", "", "file to write: .csv, .npz or .parquet, or /dev/stdout, which gets CSV")
 	provider.register(flags)
 	numberFlag(flags, &o.Threads, "threads", 0, 0, "threads, 0 for one per processor")
 	tables.register(flags)

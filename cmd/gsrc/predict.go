@@ -176,7 +176,7 @@ is printed to standard error.`,
 	}
 	flags := c.Flags()
 	flags.StringVar(&path, "data", "", "data set: a folder, a file, the name of a fetched one, or "+data.Synthetic)
-	flags.StringVar(&out, "out", "", "file to write: .csv, .npz, .parquet or .json")
+	flags.StringVar(&out, "out", "", "file to write: .csv, .npz, .parquet or .json, or /dev/stdout, which gets CSV")
 	flags.StringSliceVar(&nodes, "nodes", nil, "only these nodes: ids, or @FILE with one a line")
 	provider.register(flags)
 	numberFlag(flags, &o.Threads, "threads", 0, 0, "threads, 0 for one per processor")
