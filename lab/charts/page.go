@@ -75,10 +75,24 @@ func Draw(run *gsrc.Run, out string, o Options) ([]*Chart, error) {
 		all = append(all, adjacency(run.Data, before, after), embedding(run.Data, h, width), degrees(before, after), homophily(run.Data, before, after, learned), probabilities(run.Data, learned), evidence(run.Data, learned))
 	}
 	charts := slices.DeleteFunc(all, func(c *Chart) bool { return c == nil })
+	if _, err := os.Stat(filepath.Join(out, PageFile)); err != nil { // beside a page they are its charts
+		for _, c := range charts {
+			for _, path := range c.files(out) {
+				if _, err := os.Stat(path); err == nil {
+					return nil, fmt.Errorf("%s would be overwritten, and no %s beside it says that it is a chart of gsrc; move it away, or choose another folder", path, PageFile)
+				}
+			}
+		}
+	}
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return nil, err
 	}
 	return charts, write(out, run.Result, charts)
+}
+
+// files are those of the chart in a folder, an SVG and a PNG.
+func (c *Chart) files(dir string) [2]string {
+	return [2]string{filepath.Join(dir, c.Name+".svg"), filepath.Join(dir, c.Name+".png")}
 }
 
 //go:embed page.tmpl
@@ -100,31 +114,37 @@ type figure struct {
 
 type fact struct{ Name, Value string }
 
-// write writes the files of all charts and the page.
+// write writes the page, which tells the charts from files of something else even where writing
+// ends before they are all there, and the files of all charts.
 func write(dir string, res *train.Result, charts []*Chart) error {
 	var view struct {
 		Title   string
 		Facts   []fact
 		Figures []figure
 	}
+	var svgs [][]byte
 	view.Title, view.Facts = fmt.Sprintf("%s on %s", res.Model, res.Data), facts(res)
 	for _, c := range charts {
 		var svg bytes.Buffer
 		if err := c.SVG(&svg); err != nil {
 			return fmt.Errorf("chart %s: %w", c.Name, err)
 		}
-		if err := atomicfile.WriteBytes(filepath.Join(dir, c.Name+".svg"), svg.Bytes()); err != nil {
-			return err
-		}
-		if err := atomicfile.Write(filepath.Join(dir, c.Name+".png"), c.PNG); err != nil {
-			return err
-		}
+		svgs = append(svgs, svg.Bytes())
 		// Within a page an SVG begins with its element: what is before it is of XML.
 		text := svg.Bytes()
 		text = text[max(0, bytes.Index(text, []byte("<svg"))):]
 		view.Figures = append(view.Figures, figure{c, template.HTML(text)})
 	}
-	return atomicfile.Write(filepath.Join(dir, PageFile), func(w io.Writer) error { return page.Execute(w, &view) })
+	if err := atomicfile.Write(filepath.Join(dir, PageFile), func(w io.Writer) error { return page.Execute(w, &view) }); err != nil {
+		return err
+	}
+	for i, c := range charts {
+		files := c.files(dir)
+		if err := errors.Join(atomicfile.WriteBytes(files[0], svgs[i]), atomicfile.Write(files[1], c.PNG)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // facts are the figures at the head of the page, those that there are.
