@@ -23,6 +23,9 @@ the same graph or another one.`,
 			if err := provider.apply(&o.Provider, &o.Device, &o.MemoryLimit); err != nil {
 				return err
 			}
+			if err := refuseUndirected(c, args[0]); err != nil {
+				return err
+			}
 			if out == "" {
 				return usage("say where the embedding goes with --out FILE")
 			}

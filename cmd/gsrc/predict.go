@@ -9,12 +9,14 @@ import (
 	"unicode"
 
 	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/data/store"
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/train"
+	"github.com/gsrc-dev/gsrc/train/checkpoint"
 	"github.com/spf13/cobra"
 )
 
@@ -72,6 +74,18 @@ func refuseForRun(c *cobra.Command, dir string) error {
 		return usage("--%s is for exports, and %s is a run", name, dir)
 	}
 	return nil
+}
+
+// refuseUndirected refuses --directed=false for a run that was trained on a directed graph, and
+// reads others alike. What else is wrong with a run is said where it is opened.
+func refuseUndirected(c *cobra.Command, dir string) error {
+	if given(c, "directed") == "" || c.Flag("directed").Value.String() == "true" || !isRun(dir) {
+		return nil
+	}
+	if cfg, err := config.Read(filepath.Join(dir, checkpoint.ConfigFile)); err != nil || !cfg.Data.Directed {
+		return nil
+	}
+	return fmt.Errorf("%s was trained on edges with a direction, and --directed=false was given: leave it out, or train without --directed", dir)
 }
 
 // verifyRun checks the files of a run.
@@ -137,6 +151,9 @@ Where the data have labels, the quality of the predictions
 is printed to standard error.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := provider.apply(&o.Provider, &o.Device, &o.MemoryLimit); err != nil {
+				return err
+			}
+			if err := refuseUndirected(c, args[0]); err != nil {
 				return err
 			}
 			need := []string{"data", "out"}

@@ -35,6 +35,9 @@ edge_index does in PyTorch Geometric. A summary is printed to standard error.`,
 			if err := required(c, "out"); err != nil {
 				return err
 			}
+			if err := refuseUndirected(c, args[0]); err != nil {
+				return err
+			}
 			switch {
 			case format == "" && out == "-":
 				format = "csv"
