@@ -100,22 +100,31 @@ func TestIncrementalIsExact(t *testing.T) {
 			stream := rng.New(3, name)
 			apart, pieces := 0, 0
 			for i := range updates {
-				if i == updates/2 { // a version that is refused leaves no trace
+				s := r.Snapshot()
+				before := r.refinedEntries(r.inc.links)
+				if s.pending != nil {
+					before = s.pending.entries()
+				}
+				if i == 0 || i == updates/2 { // a version that is refused leaves no trace
 					advance := r.advance
 					r.advance = failing(advance)
-					if _, err := r.Update(t.Context(), randomUpdate(r.Snapshot(), stream.At(uint64(1000+i)))); err == nil {
+					u := randomUpdate(s, stream.At(uint64(1000+i)))
+					if i == 0 { // all nodes have other features, some so large that the graph is classified whole
+						u = Update{}
+						for v := range s.Numbers() {
+							u.ChangeNodes = append(u.ChangeNodes, strconv.Itoa(v))
+							u.ChangeX = append(u.ChangeX, s.x.row((v+1)%s.Numbers())...)
+						}
+						u.ChangeX[0] = 50
+					}
+					if _, err := r.Update(t.Context(), u); err == nil {
 						t.Fatal("the version was not refused")
 					}
 					r.advance = advance
 				}
-				s := r.Snapshot()
 				u := randomUpdate(s, stream.At(uint64(i)))
 				if len(u.X)+len(u.Sources)+len(u.DeleteSources)+len(u.ChangeNodes)+len(u.DeleteNodes) == 0 {
 					continue
-				}
-				before := r.refinedEntries(r.inc.links)
-				if s.pending != nil {
-					before = s.pending.entries()
 				}
 				if _, err := r.Update(t.Context(), u); err != nil {
 					t.Fatal(err)

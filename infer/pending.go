@@ -56,6 +56,8 @@ func (inc *incremental) later(ctx context.Context, old, next *Snapshot, entries 
 		if v := notFinite(len(inc.r.p.manifest.Classes), all.logits, all.probabilities); v >= 0 {
 			return next.notFinite(v)
 		}
+		bears, base := inc.bears, inc.base
+		inc.undoing(func() { inc.bears, inc.base = bears, base })
 		inc.bears, inc.base = max(most, inc.bears), all
 		return nil
 	}
