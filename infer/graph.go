@@ -242,18 +242,13 @@ func (r *Graph) Snapshot() *Snapshot { return r.current.Load() }
 
 // answer gives a version its answers, and refuses it where one of them is no number.
 func (r *Graph) answer(ctx context.Context, old, next *Snapshot, c *changes) error {
-	before := r.memory.Bytes()
 	if err := r.grow(next); err != nil {
 		return err
 	}
-	err := r.advance(ctx, old, next, c)
-	if err == nil {
-		err = next.finite()
+	if err := r.advance(ctx, old, next, c); err != nil {
+		return err
 	}
-	if err != nil {
-		r.memory.Shrink(r.memory.Bytes() - before)
-	}
-	return err
+	return next.finite()
 }
 
 // GrowthError says that a graph would take more memory than it may.

@@ -414,8 +414,12 @@ func (d fullDisk) Write(b []byte) (int, error) {
 func TestJournalOnFullDisk(t *testing.T) {
 	dist, path := friends(t)
 	dir := filepath.Join(t.TempDir(), "journal")
-	r := open(t, dist, path, dir)
+	r, err := OpenGraph(t.Context(), dist, path, GraphOptions{PredictOptions: PredictOptions{Provider: ort.CPU}, Journal: dir, Budget: budget.New(1 << 30)})
+	if err != nil {
+		t.Fatal(err)
+	}
 	mustUpdate(t, r, Update{X: []float32{30, 1}, IDs: []string{"a"}})
+	memory := r.memory.Bytes()
 	wal.Wrap = func(w io.Writer) io.Writer { return fullDisk{w} }
 	defer func() { wal.Wrap = nil }()
 	var full *JournalError
@@ -428,8 +432,8 @@ func TestJournalOnFullDisk(t *testing.T) {
 	if s := r.Snapshot(); s.Version != 2 || len(answers(t, s)) != 82 {
 		t.Errorf("version %d", s.Version)
 	}
-	if _, err := r.Snapshot().Find("b"); err == nil {
-		t.Error("an update that was refused is there")
+	if _, err := r.Snapshot().Find("b"); err == nil || r.memory.Bytes() != memory {
+		t.Errorf("an update that was refused is there, or holds %d bytes", r.memory.Bytes()-memory)
 	}
 	wal.Wrap = nil
 	if a := mustUpdate(t, r, u); a.Version != 3 || a.Nodes != 42 {

@@ -160,7 +160,13 @@ func (s *Snapshot) applied() Applied { return Applied{s.Version, s.Nodes(), s.Ed
 
 // commit gives a version its answers, writes its updates down and lets it be seen, in
 // this order. next is the version that is there where updates have changed nothing.
-func (r *Graph) commit(d *draft, next *Snapshot, c *changes, made []*attempt) error {
+func (r *Graph) commit(d *draft, next *Snapshot, c *changes, made []*attempt) (err error) {
+	held := r.memory.Bytes()
+	defer func() {
+		if err != nil {
+			r.memory.Shrink(r.memory.Bytes() - held)
+		}
+	}()
 	changed := next != d.old
 	if changed {
 		if err := r.answer(context.Background(), d.old, next, c); err != nil {
