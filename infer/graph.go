@@ -42,8 +42,8 @@ type Graph struct {
 	p       *predictor // without the data, which the versions hold
 	hops    *int
 	current atomic.Pointer[Snapshot]
-	held    atomic.Int64 // versions in memory
-	numbers sync.Map     // number of a node by its name, of all versions; nil names have none
+	held    *atomic.Int64 // versions in memory; apart, or the cleanup of the last one would keep the graph, and so that
+	numbers sync.Map      // number of a node by its name, of all versions; nil names have none
 	advance advance
 	scratch []float32    // the features of the version that is being made
 	inc     *incremental // nil where every version is computed as a whole
@@ -103,7 +103,7 @@ func OpenGraph(ctx context.Context, dist, path string, o GraphOptions) (*Graph, 
 		return nil, err
 	}
 	p.online = true
-	r := &Graph{p: p, budget: o.Budget}
+	r := &Graph{p: p, held: new(atomic.Int64), budget: o.Budget}
 	r.idle.L = &r.mu
 	r.advance = r.exact
 	info, ok := p.manifest.Models["classifier"]
@@ -229,7 +229,7 @@ func (r *Graph) Manifest() *manifest.Manifest { return r.p.manifest }
 // show makes a version the latest.
 func (r *Graph) show(s *Snapshot) {
 	r.held.Add(1)
-	runtime.AddCleanup(s, func(held *atomic.Int64) { held.Add(-1) }, &r.held)
+	runtime.AddCleanup(s, func(held *atomic.Int64) { held.Add(-1) }, r.held)
 	r.current.Store(s)
 }
 

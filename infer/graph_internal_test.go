@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
+	"weak"
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
@@ -134,6 +136,32 @@ func TestOldVersionsAreFreed(t *testing.T) {
 		t.Errorf("the heap has %d bytes after 10,000 updates, %d after 100", last, first)
 	}
 	runtime.KeepAlive(r)
+}
+
+// A graph that is closed is freed with all its versions.
+func TestClosedGraphsAreFreed(t *testing.T) {
+	for _, model := range []string{"gcn", "ecl-gsr"} {
+		dist, run := exported120(t, model)
+		var graphs []weak.Pointer[Graph]
+		for range 3 {
+			r, err := OpenGraph(t.Context(), dist, data.Synthetic, GraphOptions{PredictOptions: PredictOptions{Provider: ort.CPU, Load: run.Load}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustUpdate(t, r, Update{Sources: []string{"3"}, Targets: []string{"70"}})
+			r.Close()
+			graphs = append(graphs, weak.Make(r))
+		}
+		for range 5 { // what the last update ran in may not have ended yet
+			runtime.GC()
+			time.Sleep(time.Millisecond)
+		}
+		for i, g := range graphs {
+			if g.Value() != nil {
+				t.Errorf("%s: graph %d is held after its end", model, i)
+			}
+		}
+	}
 }
 
 // answers are those of every node that is there, in the order of their numbers.
