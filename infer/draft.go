@@ -46,6 +46,17 @@ type Update struct {
 	Key string
 }
 
+// clone has slices of its own.
+func (u Update) clone() Update {
+	for _, list := range []*[]float32{&u.X, &u.Weights, &u.ChangeX} {
+		*list = slices.Clone(*list)
+	}
+	for _, list := range []*[]string{&u.IDs, &u.Sources, &u.Targets, &u.DeleteSources, &u.DeleteTargets, &u.ChangeNodes, &u.DeleteNodes} {
+		*list = slices.Clone(*list)
+	}
+	return u
+}
+
 // UpdateError says what is wrong with an [Update].
 type UpdateError struct{ Reason string }
 

@@ -250,8 +250,8 @@ func TestJournal(t *testing.T) {
 	}
 }
 
-// An update whose caller has gone is in the graph that Compact writes, and the journal goes
-// on behind it.
+// An update whose caller has gone is in the graph that Compact writes, as it was when it was
+// made, and the journal goes on behind it.
 func TestCompactWaits(t *testing.T) {
 	dist, path := friends(t)
 	dir := filepath.Join(t.TempDir(), "journal")
@@ -265,9 +265,11 @@ func TestCompactWaits(t *testing.T) {
 	late := func(i int) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		if _, err := r.Update(ctx, Update{X: []float32{30, 1}, IDs: []string{fmt.Sprint("new ", i)}}); !errors.Is(err, context.DeadlineExceeded) {
+		u := Update{X: []float32{30, 1}, IDs: []string{fmt.Sprint("new ", i)}}
+		if _, err := r.Update(ctx, u); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("update %d: %v", i, err)
 		}
+		u.X[0], u.IDs[0] = 99, "other" // the caller's again
 	}
 	late(1)
 	late(2)
@@ -293,8 +295,11 @@ func TestCompactWaits(t *testing.T) {
 	r = open(t, dist, path, dir)
 	defer r.Close()
 	for i := range 4 {
-		if _, err := r.Snapshot().Find(fmt.Sprint("new ", i)); err != nil {
+		v, err := r.Snapshot().Find(fmt.Sprint("new ", i))
+		if err != nil {
 			t.Error(err)
+		} else if x := r.Snapshot().x.row(int(v)); !slices.Equal(x, []float32{30, 1}) {
+			t.Errorf("new %d has the features %v", i, x)
 		}
 	}
 }
