@@ -77,7 +77,8 @@ func Resume(ctx context.Context, dir string, o ResumeOptions) (*Run, error) {
 // nodes, and trains it; see package auto.
 func Auto(ctx context.Context, o AutoOptions) (*AutoRun, error) { return auto.Train(ctx, o) }
 
-// ResumeAuto goes on with a run of [Auto] that was stopped before its end.
+// ResumeAuto goes on with a run of [Auto] that was stopped before its end; one that has ended is opened and
+// evaluated, as by [Resume].
 func ResumeAuto(ctx context.Context, dir string, o AutoOptions) (*AutoRun, error) {
 	return auto.Resume(ctx, dir, o)
 }

@@ -128,12 +128,20 @@ func ReadReport(dir string) (*Report, error) {
 	return &r, nil
 }
 
-// Resume goes on with a choice that was stopped, and ends as if it had not been. Of o it reads
+// Resume goes on with a choice that was stopped, and ends as if it had not been. One that has
+// ended is opened and evaluated, as [run.Resume] does, and stays as it is. Of o it reads
 // Data, where they are not where they were, and what results do not depend on.
 func Resume(ctx context.Context, dir string, o Options) (*Run, error) {
 	r, err := ReadReport(dir)
 	if err != nil {
 		return nil, err
+	}
+	if r.Status == "done" {
+		ended, err := run.Resume(ctx, dir, run.ResumeOptions{Data: o.Data, Threads: o.Threads, Device: o.Device, Executor: o.Executor, Observer: o.Observer, OnDeviceSelected: o.OnDeviceSelected})
+		if err != nil {
+			return nil, err
+		}
+		return &Run{ended, r}, nil
 	}
 	o.Data = cmp.Or(o.Data, r.Data.Source)
 	o.Out, o.Config, o.Set, o.Seed = dir, r.Config, r.Set, 0

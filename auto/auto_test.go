@@ -180,7 +180,16 @@ func TestResume(t *testing.T) {
 	data, dir := folder(t, false), t.TempDir()
 	whole := options(data, filepath.Join(dir, "whole"))
 	whole.Trials = 8
-	trained(t, whole)
+	first := trained(t, whole)
+	report, weights := content(t, whole.Out, File), content(t, whole.Out, "weights.safetensors")
+	again, err := Resume(context.Background(), whole.Out, Options{rules: short, Progress: func(int, *Candidate) { t.Error("a run that has ended chooses again") }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.Report.Trials != first.Report.Trials || again.Report.Choice.Winner != first.Report.Choice.Winner || again.Result.Test.Accuracy != first.Result.Test.Accuracy ||
+		!bytes.Equal(report, content(t, whole.Out, File)) || !bytes.Equal(weights, content(t, whole.Out, "weights.safetensors")) {
+		t.Error("a run that has ended is another when it is resumed")
+	}
 	for i, at := range []int{2, 6, 8} {
 		o := whole
 		o.Out = filepath.Join(dir, fmt.Sprint(i))
