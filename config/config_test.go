@@ -97,6 +97,7 @@ func TestErrors(t *testing.T) {
 		{"train.lr=NaN", "train.lr must be a finite number"},
 		{"candidates.mutual=yes", `candidates.mutual must be true or false, got "yes"`},
 		{"train.sampler=all", `train.sampler must be one of full, edges, neighbors, got "all"`},
+		{"data.weights=use", `data.weights must be one of "", ignore, log1p, got "use"`},
 		{"train.lr=-1", "train.lr must be greater than 0, got -1.0"},
 		{"model.dropout=1", "model.dropout must be within [0, 1), got 1.0"},
 		{"model.ecl.tau=0", "model.ecl.tau must be greater than 0, got 0.0"},

@@ -44,7 +44,11 @@ func (c *Config) Validate() error {
 			return err
 		}
 		if k.OneOf != nil && !slices.Contains(k.OneOf, f.String()) {
-			return fmt.Errorf("%s must be one of %s, got %q", name, strings.Join(k.OneOf, ", "), f.String())
+			choices := slices.Clone(k.OneOf)
+			if i := slices.Index(choices, ""); i >= 0 {
+				choices[i] = `""`
+			}
+			return fmt.Errorf("%s must be one of %s, got %q", name, strings.Join(choices, ", "), f.String())
 		}
 		if within := ranges[k.Range]; within != nil && !within(asFloat(f)) {
 			return out(name, k.Range)
