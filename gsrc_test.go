@@ -11,6 +11,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/exporttest"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
 	"github.com/gsrc-dev/gsrc/lab/demo"
@@ -188,6 +189,38 @@ func predictNew(t *testing.T, set string) {
 	exporttest.Rewrite(t, dist, "inference.json", strings.Replace(other, "{", `{"evidence": {"rounds": 2, "seed": 0},`, 1))
 	if _, err = gsrc.Predict(ctx, dist, data.Synthetic, "", gsrc.PredictOptions{Library: &lib, Provider: ort.CPU, Load: data.LoadOptions{Seed: 1, Synthetic: &c}}); err == nil || !strings.Contains(err.Error(), "by attributes alone") {
 		t.Errorf("evidence of an earlier version: error %v", err)
+	}
+}
+
+// A program that embeds an online graph bounds its memory.
+func TestGraphWithinMemory(t *testing.T) {
+	lib := orttest.Need(t)
+	ctx, dist := t.Context(), filepath.Join(t.TempDir(), "dist")
+	run := quickTrain(t, gsrc.TrainOptions{Model: "gcn"})
+	if _, err := run.Build(ctx, dist, gsrc.BuildOptions{Library: &lib, Unverified: true}); err != nil {
+		t.Fatal(err)
+	}
+	c := run.Trained.Config.Synthetic.CSBM(0)
+	o := gsrc.GraphOptions{PredictOptions: gsrc.PredictOptions{Library: &lib, Provider: ort.CPU, Load: data.LoadOptions{Synthetic: &c}}}
+	x := make([]float32, 20000*run.Data.X.Cols)
+	x[0] = 1
+	var growth *infer.GrowthError
+	for memory, want := range map[int64]func(error) bool{
+		-1:       func(err error) bool { return err != nil && !errors.As(err, &growth) },
+		1000:     func(err error) bool { return errors.As(err, &growth) },
+		10 << 20: func(err error) bool { return errors.As(err, &growth) && growth.Nodes == 20120 },
+		1 << 30:  func(err error) bool { return err == nil },
+		0:        func(err error) bool { return err == nil },
+	} {
+		o.Memory, growth = memory, nil
+		g, err := gsrc.OpenGraph(ctx, dist, data.Synthetic, o)
+		if err == nil {
+			_, err = g.Update(ctx, gsrc.Update{X: x})
+			g.Close()
+		}
+		if !want(err) {
+			t.Errorf("with %d bytes: %v", memory, err)
+		}
 	}
 }
 

@@ -31,8 +31,10 @@ type GraphOptions struct {
 	// is opened again; without one they are forgotten. It belongs to one export and one
 	// data set, and one process uses it at a time.
 	Journal string
-	// Budget is what the graph's memory is taken from; nil has no limit.
-	Budget *budget.Budget
+	// Memory is how many bytes the graph and what answers for it may take; an update that
+	// would take more is refused with a *[GrowthError]. 0 is no limit. Reading the data has
+	// one of its own, Load.MaxBytes.
+	Memory int64
 }
 
 // Graph is a graph that is kept in memory with an export, and answers which class
@@ -95,6 +97,18 @@ type Snapshot struct {
 // classifier reads is the one that [Predict] would use: the refined edges of the
 // training, on the training graph, newly found ones on another.
 func OpenGraph(ctx context.Context, dist, path string, o GraphOptions) (*Graph, error) {
+	var b *budget.Budget
+	if o.Memory < 0 {
+		return nil, fmt.Errorf("the memory of an online graph is %d bytes; give a positive number, or 0 for no limit", o.Memory)
+	} else if o.Memory > 0 {
+		b = budget.New(o.Memory)
+	}
+	return OpenGraphWithin(ctx, b, dist, path, o)
+}
+
+// OpenGraphWithin is [OpenGraph] in the memory of a budget that others share; o.Memory is not
+// read. A nil budget has no limit.
+func OpenGraphWithin(ctx context.Context, b *budget.Budget, dist, path string, o GraphOptions) (*Graph, error) {
 	p, err := newPredictor(dist, path, o.PredictOptions)
 	if err != nil {
 		return nil, err
@@ -103,7 +117,7 @@ func OpenGraph(ctx context.Context, dist, path string, o GraphOptions) (*Graph, 
 		return nil, err
 	}
 	p.online = true
-	r := &Graph{p: p, held: new(atomic.Int64), budget: o.Budget}
+	r := &Graph{p: p, held: new(atomic.Int64), budget: b}
 	r.idle.L = &r.mu
 	r.advance = r.exact
 	info, ok := p.manifest.Models["classifier"]

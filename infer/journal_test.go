@@ -419,7 +419,7 @@ func (d fullDisk) Write(b []byte) (int, error) {
 func TestJournalOnFullDisk(t *testing.T) {
 	dist, path := friends(t)
 	dir := filepath.Join(t.TempDir(), "journal")
-	r, err := OpenGraph(t.Context(), dist, path, GraphOptions{PredictOptions: PredictOptions{Provider: ort.CPU}, Journal: dir, Budget: budget.New(1 << 30)})
+	r, err := OpenGraph(t.Context(), dist, path, GraphOptions{PredictOptions: PredictOptions{Provider: ort.CPU}, Journal: dir, Memory: 1 << 30})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -498,8 +498,8 @@ func TestReplay(t *testing.T) {
 
 // A graph that would outgrow its budget does not.
 func TestGraphWithinBudget(t *testing.T) {
-	b := budget.New(16 << 20)
-	r, _, ds := resident(t, "gcn", GraphOptions{Budget: b})
+	r, _, ds := resident(t, "gcn", GraphOptions{Memory: 16 << 20})
+	b := r.budget
 	x := make([]float32, 200*ds.X.Cols)
 	x[0] = 1
 	var growth *GrowthError
@@ -552,19 +552,19 @@ func incrementalWithinBudget(t *testing.T, nodes int, set ...string) {
 	}
 	var used, held [2]int64
 	for i, exact := range []bool{true, false} {
-		o.Exact, o.Budget = exact, budget.New(4<<30)
+		o.Exact, o.Memory = exact, 4<<30
 		before := live()
 		r, err := OpenGraph(t.Context(), dist, data.Synthetic, o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if used[i], held[i] = o.Budget.Used(), live()-before; exact == (r.inc != nil) {
+		if used[i], held[i] = r.budget.Used(), live()-before; exact == (r.inc != nil) {
 			t.Fatal("the other way is taken")
 		}
 		r.Close()
 		runtime.KeepAlive(r)
-		if o.Budget.Used() != 0 {
-			t.Errorf("%d bytes are held after the end", o.Budget.Used())
+		if r.budget.Used() != 0 {
+			t.Errorf("%d bytes are held after the end", r.budget.Used())
 		}
 		if two, g := &r.p.info.TwoStep, r.Snapshot().graph; *two > 0 {
 			all := r.models.bytes(g)
@@ -576,10 +576,11 @@ func incrementalWithinBudget(t *testing.T, nodes int, set ...string) {
 	if reserved, takes := used[1]-used[0], held[1]-held[0]; takes < 1<<20 || reserved < takes || reserved > 6*takes {
 		t.Errorf("%d bytes are reserved for what takes %d", reserved, takes)
 	}
-	o.Exact, o.Budget = false, budget.New((used[0]+used[1])/2)
+	o.Exact = false
+	b := budget.New((used[0] + used[1]) / 2)
 	var growth *GrowthError
-	if _, err := OpenGraph(t.Context(), dist, data.Synthetic, o); !errors.As(err, &growth) || o.Budget.Used() != 0 {
-		t.Errorf("%v, %d bytes are held", err, o.Budget.Used())
+	if _, err := OpenGraphWithin(t.Context(), b, dist, data.Synthetic, o); !errors.As(err, &growth) || b.Used() != 0 {
+		t.Errorf("%v, %d bytes are held", err, b.Used())
 	}
 }
 

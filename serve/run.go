@@ -160,7 +160,7 @@ func (s *Server) load(ctx context.Context) (err error) {
 	if o.Data != "" {
 		p := o.Predict
 		p.Log = o.Log
-		if s.graph, err = infer.OpenGraph(ctx, o.Dist, o.Data, infer.GraphOptions{PredictOptions: p, Exact: o.Exact, ReadOnly: !o.Updates, Journal: o.Journal, Budget: s.budget}); err != nil {
+		if s.graph, err = infer.OpenGraphWithin(ctx, s.budget, o.Dist, o.Data, infer.GraphOptions{PredictOptions: p, Exact: o.Exact, ReadOnly: !o.Updates, Journal: o.Journal}); err != nil {
 			return err
 		}
 		s.add(newNodes(s.graph, &batcher{graph: s.graph, most: o.Batch, observe: func(n int) { s.metrics.batch.Observe(float64(n)) }}))
