@@ -44,7 +44,7 @@ type Graph struct {
 	p       *predictor // without the data, which the versions hold
 	hops    *int
 	current atomic.Pointer[Snapshot]
-	held    *atomic.Int64 // versions in memory; apart, or the cleanup of the last one would keep the graph, and so that
+	held    *atomic.Int64 // versions in memory; of its own, or the cleanup of the last one would keep the graph
 	numbers sync.Map      // number of a node by its name, of all versions; nil names have none
 	advance advance
 	scratch []float32    // the features of the version that is being made
