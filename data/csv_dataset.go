@@ -77,14 +77,10 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 			return nil, err
 		}
 	}
-	// Nodes that are only listed are described by their places in the graph.
-	structural := nodes.features == nil && nodes.schema == nil && len(nodes.ids) > 0
+	// Nodes that are only listed, or whose columns are all left out, are described by their places in the graph.
+	structural := nodes.features == nil && len(nodes.ids) > 0
 	if nodes.features == nil && !structural {
-		e := badFile(dir, "there are no node features").hint("add columns to %s, or %s, or %s with one row for each node", nodesFile, npyFile, npzFile)
-		if nodes.schema != nil {
-			e.Msg += "; " + strings.Join(leftOut(nodes.schema.LeftOut), "; ")
-		}
-		return nil, e
+		return nil, badFile(dir, "there are no node features").hint("add columns to %s, or %s, or %s with one row for each node", nodesFile, npyFile, npzFile)
 	}
 	ds.X = nodes.features
 	n := len(nodes.ids)

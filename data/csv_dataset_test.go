@@ -404,6 +404,18 @@ func TestFolderWithoutFeatures(t *testing.T) {
 	if mustLoad(t, dir, LoadOptions{NoPrepare: true}).X.Dense[7] != ds.X.Dense[7] {
 		t.Error("read again, the columns are others")
 	}
+	// Columns that are all left out change nothing of that, nor does reading them again.
+	left := writeFiles(t, map[string]string{edgesFile: "source,target\na,b\nb,c\nc,d\na,c\n", nodesFile: "id,label,note\na,x,\nb,x,\nc,y,\nd,y,\ne,,\n"})
+	same := mustLoad(t, left, LoadOptions{})
+	if !same.Structural || !slices.Equal(same.X.Dense, ds.X.Dense) {
+		t.Errorf("with a column that is left out there are %d others", same.X.Cols)
+	}
+	wantNotes(t, same, "DeepWalk take their place", `the column "note" is left out: it is empty`)
+	for _, dir := range []string{dir, left} {
+		if again := mustLoad(t, dir, LoadOptions{Columns: same.Columns}); !again.Structural {
+			t.Errorf("with the columns of a model, %s is read otherwise", dir)
+		}
+	}
 	// Where the graph is damaged on purpose, the columns are of the damaged one.
 	damaged := mustLoad(t, dir, LoadOptions{AddEdges: 0.5, RemoveEdges: 0.5})
 	want, err := graph.Encodings(damaged.Graph)

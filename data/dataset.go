@@ -188,7 +188,7 @@ func (l *loader) finish(path string, r reader) (*Dataset, error) {
 	if err := l.unread(path, ds); err != nil {
 		return nil, err
 	}
-	if c := l.opts.Columns; c != nil && ds.Columns == nil {
+	if c := l.opts.Columns; c != nil && len(c.Columns) > 0 && ds.Columns == nil {
 		if ds.X.Cols != c.Width() {
 			return nil, badFile(path, "has %d features without names, and the model reads %d columns by their names, such as %s, or the %d features that they become", ds.X.Cols, len(c.Columns), quote(c.Columns[0].Name), c.Width()).hint("give a folder with a table of nodes")
 		}

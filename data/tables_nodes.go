@@ -472,7 +472,7 @@ func (r *tableReader) cellFault(t *table, c *columnValues, id string) *FileError
 // prepare fits the columns, unless they are a model's, and makes features of them.
 func (r *tableReader) prepare(file string, nt *nodeTable, columns []columnValues, raw *Features, out []schema.LeftOut) (err error) {
 	rows := len(nt.ids)
-	nt.schema = &schema.Schema{Version: schema.Version, Nodes: rows, LeftOut: out}
+	nt.schema = &schema.Schema{Version: schema.Version, Nodes: rows, Columns: []schema.Column{}, LeftOut: out}
 	if r.want != nil {
 		*nt.schema = *r.want
 	} else {

@@ -143,9 +143,6 @@ func (s *Schema) Prepared() bool {
 
 // Check refuses what no fit gives.
 func (s *Schema) Check() error {
-	if len(s.Columns) == 0 {
-		return fmt.Errorf("a schema without columns")
-	}
 	if s.Version != Version {
 		return fmt.Errorf("version %d of a schema of columns; this gsrc reads %d", s.Version, Version)
 	}

@@ -317,7 +317,7 @@ func (m *Manifest) validate() error {
 		if err := c.Check(); err != nil {
 			return err
 		}
-		if c.Width() != m.NumFeatures {
+		if len(c.Columns) > 0 && c.Width() != m.NumFeatures { // without any, x is of places or a matrix
 			return fmt.Errorf("its columns become %d features, and num_features is %d", c.Width(), m.NumFeatures)
 		}
 	}
