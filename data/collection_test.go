@@ -214,7 +214,7 @@ func TestCollectionErrors(t *testing.T) {
 		files map[string]string
 		want  []string
 	}{
-		{without, []string{"DS_graph_labels.txt", "missing", "a TU data set has"}},
+		{without, []string{"DS_graph_labels.txt", "missing", "a TU data set has", "such as 0, for each graph"}},
 		{change("DS_A.txt", "1, 2\n2, x\n"), []string{"DS_A.txt:2:4", `"x"`, "whole number"}},
 		{change("DS_A.txt", "1, 9\n"), []string{"DS_A.txt:1:4", "no such node", "1 to 8"}},
 		{change("DS_A.txt", "0, 1\n"), []string{"DS_A.txt:1:1", "no such node"}},
@@ -226,6 +226,9 @@ func TestCollectionErrors(t *testing.T) {
 		{change("DS_graph_indicator.txt", "1\n1\n3\n"), []string{"indicator.txt", "graph 2 has no nodes"}},
 		{change("DS_graph_indicator.txt", ""), []string{"indicator.txt", "has no nodes"}},
 		{change("DS_graph_labels.txt", "1.5\n1\n1\n"), []string{"graph_labels.txt:1", "whole number", "real numbers"}},
+		{change("DS_graph_labels.txt", "1\n\n-1\n1\n"), []string{"graph_labels.txt:2", "blank"}},
+		{change("DS_graph_indicator.txt", "\n \n1\n"), []string{"indicator.txt:1", "blank"}},
+		{change("DS_A.txt", "1, 2\n\n\n2, 1\n"), []string{"DS_A.txt:2", "blank"}},
 		{change("DS_graph_labels.txt", "\n"), []string{"graph_labels.txt", "empty"}},
 		{change("DS_node_labels.txt", "1\n"), []string{"node_labels.txt:1", "describes 1 nodes, there are 8", "truncated"}},
 		{change("DS_node_labels.txt", "1\n2,3\n"), []string{"node_labels.txt:2", "more than 1 numbers"}},

@@ -51,9 +51,16 @@ func (t *textFile) next() (ok bool) {
 	return false
 }
 
-// each calls line on every line that is not blank, up to a fault, which it returns.
+// each calls line on every line, up to a fault, which it returns. What a line is of is told by its
+// number, so that one that is blank is a fault, but at the end.
 func (t *textFile) each(line func()) error {
-	for t.next() {
+	for last := 0; t.next(); last = t.n {
+		if blank := last + 1; blank < t.n {
+			e := badFile(t.file, "the line is blank, and what stands behind it would be taken for that of the line before").hint("write what is missing there, or remove the line")
+			e.Line = blank
+			t.err = e
+			break
+		}
 		line()
 	}
 	return t.err

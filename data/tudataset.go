@@ -20,7 +20,7 @@ func (l *loader) tu(s *fileSet, name string) (*Collection, error) {
 	file := func(part string) string { return name + "_" + part + ".txt" }
 	for _, part := range []string{"A", "graph_labels"} {
 		if !s.has(file(part)) {
-			return nil, badFile(s.path(file(part)), "the file is missing").hint("a TU data set has %s, %s and %s", file("A"), file("graph_indicator"), file("graph_labels"))
+			return nil, badFile(s.path(file(part)), "the file is missing").hint("a TU data set has %s, %s and %s, which holds any number, such as 0, for each graph where the classes are not known", file("A"), file("graph_indicator"), file("graph_labels"))
 		}
 	}
 	raw, err := readInts(s, file("graph_labels"), "the class of a graph", 1)
