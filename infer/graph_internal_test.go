@@ -442,6 +442,28 @@ func TestSearchNote(t *testing.T) {
 // What onnxruntime would take for a graph is held against the limit before it runs.
 func TestPredictWithinMemory(t *testing.T) {
 	orttest.Need(t)
+	// What lists neighbours of the ends of edges takes far more of a dense graph than its size tells.
+	dense, judging := exported120(t, "ecl-gsr", "model.edges.judge=evidence")
+	small := judging.Config.Synthetic.CSBM(7)
+	p, err := newPredictor(dense, data.Synthetic, PredictOptions{Provider: ort.CPU, Threads: 1, Load: data.LoadOptions{Seed: 7, Synthetic: &small, MaxBytes: 64 << 20}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	if err := p.models(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	g := &graph.Graph{N: p.ds.Graph.N}
+	for u := range int32(g.N) {
+		for v := range u {
+			g.Edges = append(g.Edges, [2]int32{v, u})
+		}
+	}
+	p.ds.Graph = g
+	var over *budget.ExceededError
+	if err := p.fits(p.refining()...); !errors.As(err, &over) {
+		t.Errorf("%d edges of %d nodes within 64 MiB: %v", len(g.Edges), g.N, err)
+	}
 	for _, model := range []string{"gcn", "ecl-gsr"} {
 		dist, run := exported120(t, model)
 		large := run.Config.Synthetic.CSBM(7)

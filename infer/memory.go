@@ -114,7 +114,11 @@ func (p *predictor) fits(roles ...string) error {
 	}
 	nodes, edges := int64(p.ds.Graph.N), int64(len(p.ds.Graph.Edges))
 	x := budget.Mul(4, nodes, int64(p.manifest.NumFeatures))
-	if x+budget.Mul(4<<10, nodes)+budget.Mul(512, edges) < limit/4 {
+	few := x + budget.Mul(4<<10, nodes) + budget.Mul(512, edges)
+	if p.manifest.JudgesByEvidence() { // by lists of neighbours of the ends of edges
+		few += budget.Mul(64, (&modelMemory{p: p}).common(p.ds.Graph, int64(p.info.K+p.info.TwoStep), 0))
+	}
+	if few < limit/4 {
 		return nil
 	}
 	m, err := p.memoryOf(roles...)

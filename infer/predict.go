@@ -232,7 +232,9 @@ func (p *predictor) models(ctx context.Context) error {
 	if p.ds != nil {
 		p.x = Features(p.ds)
 	}
-	p.dist = dist.OpenManifest(p.manifest, ort.Options{Provider: p.o.Provider, Device: p.o.Device, MemoryLimit: p.o.MemoryLimit, Threads: p.o.Threads, Library: p.o.Library, Log: p.o.Log, Yield: p.online, Release: p.online})
+	// On one graph each model runs once: what it took would be held while others run.
+	once := p.ds != nil
+	p.dist = dist.OpenManifest(p.manifest, ort.Options{Provider: p.o.Provider, Device: p.o.Device, MemoryLimit: p.o.MemoryLimit, Threads: p.o.Threads, Library: p.o.Library, Log: p.o.Log, Yield: p.online, Release: p.online || once})
 	return nil
 }
 
