@@ -255,7 +255,7 @@ func (a *app) judge(p *gsrc.Prediction) {
 	if p.TrainingGraph {
 		about = ", those of the training included"
 	}
-	a.logf("%d labelled %s%s: accuracy %.2f %%, %s", r.Nodes, classified(p), about, r.Accuracy, quality(r, classified(p)))
+	a.logf("%d labelled %s%s: accuracy %.2f %%, %s", r.Nodes, classified(p), about, r.Accuracy, quality(r))
 	if len(r.Confusion) == 0 || len(r.Confusion) > widestConfusion {
 		return
 	}

@@ -225,11 +225,7 @@ func (a *app) report(r *gsrc.Run, f *trainFlags) error {
 		fmt.Fprintf(&b, "val %.2f %% at epoch %d, %.1f s\n", res.ValAcc, res.BestEpoch, res.WallS)
 	}
 	if e := res.Test; e != nil {
-		items := "nodes"
-		if r.Graphs != nil {
-			items = "graphs"
-		}
-		b.WriteString("  test: " + quality(e, items) + "\n")
+		b.WriteString("  test: " + quality(e) + "\n")
 	}
 	if k := res.Calibration; k != nil {
 		fmt.Fprintf(&b, "  calibrated by temperature %.3g, fitted on %d validation nodes: calibration error of %d others from %.3f to %.3f", k.Temperature, k.Fitted, k.Measured, k.Before, k.After)
@@ -269,13 +265,13 @@ func (a *app) report(r *gsrc.Run, f *trainFlags) error {
 	return err
 }
 
-// quality prints what a report of nodes or graphs has beside accuracy.
-func quality(r *metrics.Report, items string) string {
-	auc := fmt.Sprintf("unknown: the %s are of one class", items)
+// quality prints what a report has beside accuracy.
+func quality(r *metrics.Report) string {
+	auc := "unknown: all are of one class"
 	if r.AUC != nil {
 		auc = fmt.Sprintf("%.2f %%", *r.AUC)
 		if n := len(r.AUCLeftOut); n > 0 {
-			auc += fmt.Sprintf(" (without %s that no %s has)", plural(n, "class", "classes"), strings.TrimSuffix(items, "s"))
+			auc += fmt.Sprintf(" (without %s that none has)", plural(n, "class", "classes"))
 		}
 	}
 	return fmt.Sprintf("macro-F1 %.2f %%, AUC %s, calibration error %.3f, Brier score %.3f", r.MacroF1, auc, r.ECE, r.Brier)
