@@ -21,6 +21,7 @@ type Comparison struct {
 	BMean float64
 	BStd  float64
 	Diff  float64 // A − B
+	SE    float64 // standard error of the difference
 	Lo    float64 // 95 % confidence interval of the difference
 	Hi    float64
 	T     float64
@@ -48,7 +49,7 @@ func Paired(xs, ys []float64) (*Comparison, error) {
 	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n - 1}
 	se := std / math.Sqrt(n)
 	half := t.Quantile(0.975) * se
-	c.Diff, c.Lo, c.Hi = mean, mean-half, mean+half
+	c.SE, c.Diff, c.Lo, c.Hi = se, mean, mean-half, mean+half
 	switch {
 	case se > 0:
 		c.T = mean / se

@@ -23,6 +23,9 @@ func TestPaired(t *testing.T) {
 	if same, err := Paired(a, a); err != nil || same.P != 1 || same.Diff != 0 {
 		t.Errorf("equal samples: %+v, %v", same, err)
 	}
+	if c, err := Paired([]float64{2, 1}, []float64{1, 2}); err != nil || c.Diff != 0 || c.SE != 1 {
+		t.Errorf("differences that cancel: %+v, %v", c, err)
+	}
 	if _, err := Paired([]float64{1}, []float64{2}); err == nil || !strings.Contains(err.Error(), "needs two runs") {
 		t.Errorf("one pair: %v", err)
 	}

@@ -107,7 +107,7 @@ func autoText(lines map[string]ResultRows) string {
 			for _, row := range ls.rows(p.panel) {
 				same := slices.DeleteFunc(slices.Clone(ls.of(p.panel, row, p.x)), func(l ResultRow) bool { return !slices.Contains(seeds, l.Seed) })
 				mean, _, ok := same.meanStd(valAcc)
-				if row != sweep.Auto && row != "lds" && ok && len(same) == len(seeds) && mean > top {
+				if row != sweep.Auto && row != learnsFromValidation && ok && len(same) == len(seeds) && mean > top {
 					best, top = row, mean
 				}
 			}
@@ -115,12 +115,8 @@ func autoText(lines map[string]ResultRows) string {
 			if c == nil {
 				continue
 			}
-			se := 0.0
-			if c.T != 0 { // of differences that are not all 0
-				se = c.Diff / c.T
-			}
 			holds := "no"
-			if c.Diff >= -max(autoBound, se)-1e-9 { // of two runs one without a difference: both are half of the other's
+			if c.Diff >= -max(autoBound, c.SE)-1e-9 { // of two runs one without a difference: both are half of the other's
 				holds = "yes"
 				within++
 			}
@@ -135,16 +131,20 @@ func autoText(lines map[string]ResultRows) string {
 					names[i] = fmt.Sprintf("%s (%d)", name, count[name])
 				}
 			}
-			rows = append(rows, []string{Find(target).at(p), heading(target), fmt.Sprint(c.Runs), fmt.Sprintf("%.2f", c.AMean), best, fmt.Sprintf("%.2f", c.BMean), signed(c.Diff), fmt.Sprintf("%.2f", se), holds, strings.Join(names, "; ")})
+			rows = append(rows, []string{Find(target).at(p), heading(target), fmt.Sprint(c.Runs), fmt.Sprintf("%.2f", c.AMean), best, fmt.Sprintf("%.2f", c.BMean), signed(c.Diff), fmt.Sprintf("%.2f", c.SE), holds, strings.Join(names, "; ")})
 		}
 	}
 	if rows == nil {
 		return ""
 	}
-	return fmt.Sprintf("`gsrc train auto`, which reads none of the options that were searched for a data set, against the row of the table that is best on validation nodes over the same runs, but for “lds”, which learns from labels of half of these nodes. "+
+	return fmt.Sprintf("`gsrc train auto`, which reads none of the options that were searched for a data set, against the row of the table that is best on validation nodes over the same runs, but for “"+learnsFromValidation+"”, which learns from labels of half of these nodes. "+
 		"At %d of %d places it is within the larger of %.1f points and the standard error of the paired difference; the last column has what it chose, and of how many runs. A standard error of two or three runs says little.\n\n", within, len(rows), autoBound) +
 		table([]string{"test accuracy (%)", "rows of", "runs", "auto", "best on validation", "its accuracy", "difference", "standard error", "within", "chosen"}, rows)
 }
+
+// learnsFromValidation is the row whose validation accuracy is of half of these nodes: it learns from the
+// labels of the others, and no other row is held against it by validation.
+const learnsFromValidation = "lds"
 
 // autoBound is how many points below the best row auto may be.
 const autoBound = 0.5

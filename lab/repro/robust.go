@@ -299,7 +299,8 @@ func contests(ls ResultRows, list []contest) string {
 }
 
 // preferred is a table of what comes of taking, for each seed, the row that its validation nodes
-// prefer, the first of equal ones: of all rows, of those that read a refined graph, and of the others.
+// prefer, the first of equal ones: of all rows, of those that read a refined graph, and of the others. A row
+// that has fewer seeds is there for those.
 func preferred(ls ResultRows, name string, refined ...string) string {
 	var rows [][]string
 	xs := ls.xs("")
@@ -315,7 +316,7 @@ func preferred(ls ResultRows, name string, refined ...string) string {
 			rows = append(rows, tableLine(panel+", "+of.name, xs, func(x string) string {
 				best := make(ResultRows, ls.seeds()) // by seed
 				for _, l := range ls {
-					if l.Panel != panel || l.X != x || l.Row == sweep.Auto || !of.in(l.Row) || l.ValAcc == nil || l.TestAcc == nil {
+					if l.Panel != panel || l.X != x || l.Row == sweep.Auto || l.Row == learnsFromValidation || !of.in(l.Row) || l.ValAcc == nil || l.TestAcc == nil {
 						continue
 					}
 					if b := &best[l.Seed]; b.ValAcc == nil || *l.ValAcc > *b.ValAcc {
@@ -328,7 +329,7 @@ func preferred(ls ResultRows, name string, refined ...string) string {
 	}
 	head := append([]string{"test accuracy (%)"}, xs...)
 	head[1] = name + " " + head[1]
-	return "\nWith each split's own validation nodes to choose a row by; this table was added when the rows' test figures were known:\n\n" + table(head, rows)
+	return "\nWith each split's own validation nodes to choose a row by, but for “" + learnsFromValidation + "”, which learns from labels of half of these; rows of fewer seeds are there for those. This table was added when the rows' test figures were known:\n\n" + table(head, rows)
 }
 
 // rowsOf has the rows of entries.

@@ -298,7 +298,7 @@ var targets = []*Target{
 		cells: ratios(append(pick(eclGSR, rawGraph, "gcn", "gat", "mlp", "grand"), slices.Concat(selfTrained, []entry{refinedFew}, learners, chosen, pick("acm", "gcnii"), plain, otherEdges, ofEncoder)...), citations...),
 		render: func(t *Target, ls ResultRows) rendered {
 			const x = "label ratio (%)"
-			return rendered{text: deep(t, ls, "labels in %:") + preferred(ls, "labels in %:", append(rowsOf(learners), eclGSR, refinedFew.row)...) + refinement(ls, "labels in %:"), chart: curves(t, ls, x, false, paperRatios)}
+			return rendered{text: deep(t, ls, "labels in %:") + preferred(ls, "labels in %:", append(rowsOf(slices.Concat(learners, ofEncoder)), eclGSR, refinedFew.row)...) + refinement(ls, "labels in %:"), chart: curves(t, ls, x, false, paperRatios)}
 		},
 	},
 	{
