@@ -48,11 +48,7 @@ func (n nodeTask) Module(model string, cfg *config.Config) (*ir.Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := cfg.Model
-	o.Features, o.Classes, o.StructWidth = n.X.Cols, n.Classes, cfg.DeepWalk.Width
-	o.EdgeWeights = n.Graph.Weights != nil && (!m.Refines || n.Graph.WeightsDiffer())
-	o.Directed = n.Graph.Directed
-	o.Dense = len(n.Graph.Edges) >= n.Graph.N*models.SpectrumDegree/2
+	o := n.modelOptions(m, cfg)
 	if n.Classes == 0 && (m.Learner == nil || !m.Learner.Unlabelled) {
 		return nil, fmt.Errorf("%s has no labels, so there is nothing for %s to learn: name the column that has them with --label, add one, or train ecl-gsr, which learns an encoder and a refined graph without labels", cmp.Or(n.Source, n.Name), model)
 	}
@@ -60,6 +56,16 @@ func (n nodeTask) Module(model string, cfg *config.Config) (*ir.Module, error) {
 		return nil, fmt.Errorf("%s has no labels, so no classifier tells which edges join nodes of one class: leave model.edges.same_class = false", cmp.Or(n.Source, n.Name))
 	}
 	return m.Program(o, false)
+}
+
+// modelOptions are those of a model of the zoo for the data.
+func (n nodeTask) modelOptions(m *models.Model, cfg *config.Config) models.Options {
+	o := cfg.Model
+	o.Features, o.Classes, o.StructWidth = n.X.Cols, n.Classes, cfg.DeepWalk.Width
+	o.EdgeWeights = n.Graph.Weights != nil && (!m.Refines || n.Graph.WeightsDiffer())
+	o.Directed = n.Graph.Directed
+	o.Dense = len(n.Graph.Edges) >= n.Graph.N*models.SpectrumDegree/2
+	return o
 }
 
 func (n nodeTask) check(m *ir.Module) error {

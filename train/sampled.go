@@ -206,16 +206,24 @@ func compiledHops(f *ir.Func) (int, error) {
 // sampledModule is the model on weighted edges where it is one of the zoo that counts them,
 // or else as it is.
 func (n nodeTask) sampledModule(t *trainer) *ir.Module {
-	m, err := models.Lookup(t.job.Model)
-	if err != nil || t.job.Module != nil || n.Graph.Weights != nil {
-		return t.module // a program of the user's
+	if n.Graph.Weights != nil {
+		return t.module
 	}
-	o := t.cfg.Model
-	o.Features, o.Classes, o.StructWidth, o.EdgeWeights = n.X.Cols, n.Classes, t.cfg.DeepWalk.Width, true
-	if weighted, err := m.Program(o, false); err == nil {
-		return weighted
+	if m, err := models.Lookup(t.job.Model); err == nil {
+		o := n.modelOptions(m, t.cfg)
+		if zoo, err := m.Program(o, false); err == nil && zoo.String() == t.module.String() {
+			o.EdgeWeights = true
+			if weighted, err := m.Program(o, false); err == nil {
+				return weighted
+			}
+			return t.module // it has no place for weights
+		}
 	}
-	return t.module // it has no place for weights
+	// A program of the user's.
+	if f := t.module.Func("train"); f != nil && f.Arg("g") != nil && f.Arg("w") == nil && t.opts.Warn != nil && !t.opts.Resume {
+		t.opts.Warn("@train has no weights of edges: each of the edges that train.sampler = neighbors draws counts as one edge, and sums and degrees are not those of the whole graph; give it the argument %w: f32[E], and operations on the graph their weights")
+	}
+	return t.module
 }
 
 // compileSteps refuses a sampler that the model cannot train by. For a run on batches it puts

@@ -25,6 +25,26 @@ func TestAllNeighborsAreTheWholeGraph(t *testing.T) {
 		plain := []string{"train.epochs=3", "model.dropout=0", "model.input_dropout=0", "model.gat.attention_dropout=0"}
 		want := run(t, model, ds, Options{}, plain...)
 		got := run(t, model, ds, Options{}, append(plain, "train.sampler=neighbors")...)
+		cfg := configure(t, model, append(plain, "train.sampler=neighbors")...)
+		module, err := Nodes(ds).Module(model, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		given, err := Train(t.Context(), Job{Model: model, Module: module, Task: Nodes(ds)}, cfg, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(given.Trained.Params, got.Trained.Params) {
+			t.Errorf("%s: the zoo's own program as the job's has other parameters", model)
+		}
+		var warned []string
+		cfg.Model.Hidden++ // another program than the zoo's by this configuration
+		if _, err := Train(t.Context(), Job{Model: model, Module: module, Task: Nodes(ds)}, cfg, Options{Warn: func(s string) { warned = append(warned, s) }}); err != nil {
+			t.Fatal(err)
+		}
+		if says := slices.ContainsFunc(warned, func(s string) bool { return strings.HasPrefix(s, "@train has no weights of edges") }); !says {
+			t.Errorf("%s: of a program of one's own without weights it warns %q", model, warned)
+		}
 		tr := started(t, Job{Model: model, Task: Nodes(ds)}, configure(t, model, append(plain, "train.sampler=neighbors")...), Options{})
 		if _, err := tr.steps.function("train"); err != nil {
 			t.Fatal(err)

@@ -288,6 +288,11 @@ func buildProgram(t *trainer) (err error) {
 		if setup := f.Attrs.Str(passes.Setup); setup != "" {
 			return m.Errorf(f, "@%s reads what @%s computes: the program was printed after the pass hoist, and training takes one from before it; print it with --print-after=input, or after a pass before hoist", f.Name, setup)
 		}
+		for _, p := range m.Params { // values are bound by name
+			if f.Arg(p.Name) != nil {
+				return m.Errorf(p, "the parameter $%s has the name of an argument of @%s; give it another", p.Name, f.Name)
+			}
+		}
 	}
 	return errors.Join(t.job.Task.check(m), checkSizes(m, t.job.Model, &t.info))
 }
