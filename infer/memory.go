@@ -71,7 +71,8 @@ func (m *modelMemory) bytes(g *graph.Graph) int64 {
 
 // common is [dist.Dist.Common] of a graph whose edges count in both directions.
 func (m *modelMemory) common(g *graph.Graph, k, near int64) int64 {
-	return m.p.dist.Common(int64(g.N), m.index(g), nil, k, near)
+	of := dist.Dist{Manifest: m.p.manifest} // which is all that it reads: the models may not be open yet
+	return of.Common(int64(g.N), m.index(g), nil, k, near)
 }
 
 // index lists the edges in both directions, [2,·].
