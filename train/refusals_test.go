@@ -133,10 +133,10 @@ func TestSignatures(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, change := range map[string][2]string{
-		"training gives @train no %idx; it gives %g, ":               {"%train_idx", "%idx"},
-		"@train takes %train_idx: i64[N], and training gives i64[T]": {"[T", "[N"},
+		"training gives @train no %idx; it gives %g, ":                            {"%train_idx", "%idx"},
+		"@train takes %train_idx: i64[N], and training gives i64[T]":              {"[T", "[N"},
 		"the parameter $x has the name of an argument of @train; give it another": {firstParam, "$x"},
-		"@classify has no result logits: f32[N,C]":                   {"-> (logits:", "-> (scores:"},
+		"@classify has no result logits: f32[N,C]":                                {"-> (logits:", "-> (scores:"},
 		"@train reads what @train.setup computes: the program was printed after the pass hoist, and training takes one from before it; print it with --print-after=input": {
 			text, printed.Module.String()},
 	} {
