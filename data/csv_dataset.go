@@ -78,8 +78,8 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 		}
 	}
 	// Nodes that are only listed, or whose columns are all left out, are described by their places in the graph.
-	structural := nodes.features == nil && len(nodes.ids) > 0
-	if nodes.features == nil && !structural {
+	structural := nodes.features == nil
+	if structural && len(nodes.ids) == 0 {
 		return nil, badFile(dir, "there are no node features").hint("add columns to %s, or %s, or %s with one row for each node", nodesFile, npyFile, npzFile)
 	}
 	ds.X = nodes.features
