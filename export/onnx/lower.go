@@ -193,10 +193,27 @@ func (e *emitter) emit(op *ir.Op) {
 			base := result.t
 			result = value{edge: &edgeValue{base: &base}}
 		} else if len(e.builder.graph.Node) > before { // or else it is an operand, as of to_dense
+			was := result.t.name
 			result.t = e.rename(result.t, path, line.doc(op))
+			e.renamed(op, was, result.t)
 		}
 	}
 	e.values[v] = result
+}
+
+// renamed tells later readers of an operand the name of what was made for it, its quotient
+// or its column, where that is also the result of the operation.
+func (e *emitter) renamed(op *ir.Op, was string, t tensor) {
+	for _, v := range op.Operands {
+		x := e.values[v]
+		if c, ok := e.columns[x.t.name]; ok && c.name == was {
+			e.columns[x.t.name] = t
+		}
+		if x.t.name == was {
+			x.t = t
+			e.values[v] = x
+		}
+	}
 }
 
 // operand returns operand i as a tensor; edge values are multiplied out.
