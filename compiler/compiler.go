@@ -56,8 +56,10 @@ type Program struct {
 	Remarks []string
 }
 
-// Compile runs the passes over a copy of the module.
-func Compile(m *ir.Module, o Options) (*Program, error) {
+// Compile runs the passes over a copy of the module. An error about an operation of a text is
+// an *[ir.SyntaxError] with its place.
+func Compile(m *ir.Module, o Options) (p *Program, err error) {
+	defer func() { err = ir.Placed(err) }()
 	if err := ir.Verify(m); err != nil {
 		return nil, fmt.Errorf("module %s: %w", m.Name, err)
 	}
@@ -72,7 +74,7 @@ func Compile(m *ir.Module, o Options) (*Program, error) {
 	if o.Trace != nil {
 		o.Trace("input", m)
 	}
-	p := &Program{Module: m}
+	p = &Program{Module: m}
 	info := o.Data
 	info.Remark = func(pass, line string) {
 		p.Remarks = append(p.Remarks, pass+": "+line)
@@ -113,7 +115,10 @@ func Compile(m *ir.Module, o Options) (*Program, error) {
 func run(pass passes.Pass, m *ir.Module, info passes.DataInfo) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("%v", r)
+			var ok bool
+			if err, ok = r.(error); !ok {
+				err = fmt.Errorf("%v", r)
+			}
 		}
 	}()
 	return pass.Run(m, info)

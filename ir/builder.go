@@ -36,6 +36,7 @@ type Builder struct {
 	names  map[string]int
 	insert int // position of the next operation, or -1 for the end
 	prefix string
+	from   *Op // see From
 }
 
 // NewFunc adds a function to the module and returns its builder.
@@ -105,6 +106,20 @@ func (b *Builder) Return(name string, v *Value) {
 	b.Func.Results = append(b.Func.Results, Result{name, v})
 }
 
+// From makes the next operations have the place of op, which they are made of, and errors of the
+// builder be about it: see [Builder.Failed].
+func (b *Builder) From(op *Op) { b.from = op }
+
+// Failed returns what the builder, or what called it, panicked with as an error about the
+// operation of [Builder.From].
+func (b *Builder) Failed(r any) error {
+	err, ok := r.(error)
+	if !ok {
+		err = fmt.Errorf("%v", r)
+	}
+	return At(b.from, err)
+}
+
 func (b *Builder) unique(name string) string {
 	if b.names[name] == 0 {
 		b.names[name] = 1
@@ -159,6 +174,9 @@ func (b *Builder) op(name string, attrs Attrs, declared []Type, operands []*Valu
 func (b *Builder) push(op *Op) {
 	if len(b.Func.Body) >= MaxOps {
 		panic(&SizeError{Func: b.Func.Name})
+	}
+	if op.Place == nil && b.from != nil {
+		op.Place = b.from.Place
 	}
 	if b.insert < 0 {
 		b.Func.Body = append(b.Func.Body, op)

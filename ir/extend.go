@@ -74,9 +74,8 @@ func ParseNamed(file, src string, names Names) (m *Module, err error) {
 	defer p.recovered(&err)
 	p.module()
 	if err := Verify(p.m); err != nil {
-		p.failAt(err)
+		p.failAt(p.toks[0], err)
 	}
-	p.m.file, p.m.at = p.file, p.at
 	return p.m, nil
 }
 
@@ -97,7 +96,7 @@ func (p *parser) rebuild(at token) {
 		err = Verify(m)
 	}
 	if err != nil {
-		p.fail(at, "%v", err)
+		p.failAt(at, err)
 	}
 	p.m = m
 	for _, v := range m.Params {
@@ -186,8 +185,9 @@ func (p *parser) call(f *Func, names []string, at []token) {
 	start := len(f.Body)
 	b := &Builder{Module: p.m, Func: f, names: map[string]int{}, insert: -1, prefix: names[0]}
 	out := b.Inline(callee, operands...)
+	place := p.place(t)
 	for _, op := range f.Body[start:] {
-		op.Line, p.at[op] = t.line, t
+		op.Place = place
 		if s := op.Attrs.Str("stream"); s != "" { // so that another call draws other numbers
 			op.Attrs["stream"] = names[0] + "." + s
 		}

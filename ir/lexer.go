@@ -14,7 +14,10 @@ type SyntaxError struct {
 	Line, Col int    // 1-based, Col in characters
 	Near      string // the offending text
 	Msg       string
+	Err       error // what Msg is the text of, where that is an error of its own
 }
+
+func (e *SyntaxError) Unwrap() error { return e.Err }
 
 func (e *SyntaxError) Error() string {
 	file := e.File

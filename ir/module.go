@@ -15,18 +15,6 @@ type Module struct {
 	// Parts are functions that others contain, such as an encoder. They are neither called nor
 	// printed: a program that extends the module may replace and call them (see [Names]).
 	Parts []*Func
-
-	file string        // the text that it was parsed from
-	at   map[any]token // where parameters, functions, arguments and operations stand there
-}
-
-// Errorf returns an error about a function, an argument, a parameter or an operation: a
-// *[SyntaxError] with its place, where the module was parsed.
-func (m *Module) Errorf(at any, format string, args ...any) error {
-	if t := m.at[at]; t.line > 0 {
-		return &SyntaxError{File: m.file, Line: t.line, Col: t.col, Near: firstLine(t.text), Msg: fmt.Sprintf(format, args...)}
-	}
-	return fmt.Errorf(format, args...)
 }
 
 // Func is a straight-line function in single-assignment form.
@@ -36,6 +24,7 @@ type Func struct {
 	Args    []*Value
 	Body    []*Op
 	Results []Result
+	Place   *Place // nil where it was not parsed; so for values and operations
 }
 
 // Result is one named result of a function.
@@ -48,10 +37,11 @@ type Result struct {
 type Value struct {
 	Name  string
 	Type  Type
-	Def   *Op   // the defining operation, nil for arguments and parameters
-	Index int   // which result of Def
-	Param bool  // a module parameter, printed with "$"
-	Attrs Attrs // of arguments and parameters only
+	Def   *Op    // the defining operation, nil for arguments and parameters
+	Index int    // which result of Def
+	Param bool   // a module parameter, printed with "$"
+	Attrs Attrs  // of arguments and parameters only
+	Place *Place // so, too
 }
 
 // Op is one operation of a function body.
@@ -60,7 +50,7 @@ type Op struct {
 	Operands []*Value // nil where an optional operand is absent
 	Attrs    Attrs
 	Results  []*Value
-	Line     int // source line where the operation was parsed, or 0
+	Place    *Place
 }
 
 // FuncRef is the value of an attribute that names a function.
@@ -236,7 +226,7 @@ func (m *Module) Clone() *Module {
 }
 
 func (f *Func) clone(params map[*Value]*Value) *Func {
-	c := &Func{Name: f.Name, Attrs: f.Attrs.Clone()}
+	c := &Func{Name: f.Name, Attrs: f.Attrs.Clone(), Place: f.Place}
 	to := maps.Clone(params)
 	for _, a := range f.Args {
 		b := *a
@@ -292,7 +282,7 @@ func (f *Func) CloneInto(m *Module, name string) *Func {
 // cloneInto copies an operation, reading its operands through the map and
 // entering its results there.
 func (o *Op) cloneInto(to map[*Value]*Value) *Op {
-	c := &Op{Def: o.Def, Attrs: o.Attrs.Clone(), Line: o.Line}
+	c := &Op{Def: o.Def, Attrs: o.Attrs.Clone(), Place: o.Place}
 	for _, v := range o.Operands {
 		if v != nil {
 			v = to[v]

@@ -19,7 +19,6 @@ type parser struct {
 	params map[string]*Value
 	funcs  map[string]*Func  // nil while one is read
 	env    map[string]*Value // values of the function being read
-	at     map[any]token     // where parameters, functions, arguments and operations stand
 
 	// What follows is for texts with names from elsewhere.
 	names    Names
@@ -40,7 +39,7 @@ func Parse(file, src string) (*Module, error) { return ParseNamed(file, src, Nam
 
 // newParser reads the tokens of a text.
 func newParser(file, src string, names Names) (*parser, error) {
-	p := &parser{file: file, m: &Module{Attrs: Attrs{}}, params: map[string]*Value{}, funcs: map[string]*Func{}, at: map[any]token{}, names: names}
+	p := &parser{file: file, m: &Module{Attrs: Attrs{}}, params: map[string]*Value{}, funcs: map[string]*Func{}, names: names}
 	if len(src) > maxSource {
 		return nil, &SyntaxError{File: file, Line: 1, Col: 1, Msg: fmt.Sprintf("the text has %d bytes; at most %d are read", len(src), maxSource)}
 	}
@@ -70,13 +69,16 @@ func (p *parser) recovered(err *error) {
 	}
 }
 
-// failAt fails with what Verify says, where it is.
-func (p *parser) failAt(err error) {
-	at := p.toks[0]
-	if f := (*fault)(nil); errors.As(err, &f) && p.at[f.at].line > 0 {
-		at = p.at[f.at]
+// failAt fails with an error where what it is about stands, or else at t.
+func (p *parser) failAt(t token, err error) {
+	if s := (*SyntaxError)(nil); errors.As(Placed(err), &s) {
+		panic(s)
 	}
-	p.fail(at, "%v", err)
+	p.fail(t, "%v", err)
+}
+
+func (p *parser) place(t token) *Place {
+	return &Place{File: p.file, Line: t.line, Col: t.col, Near: firstLine(t.text)}
 }
 
 func (p *parser) peek() token { return p.toks[p.pos] }
@@ -91,18 +93,12 @@ func (p *parser) take() token {
 	return t
 }
 
-const maxMessage = 1000
-
 func (p *parser) fail(t token, format string, args ...any) {
 	near := firstLine(t.text)
 	if t.kind == tokEOF {
 		near = "end of file"
 	}
-	msg := fmt.Sprintf(format, args...)
-	if len(msg) > maxMessage {
-		msg = strings.ToValidUTF8(msg[:maxMessage], "") + "…"
-	}
-	panic(&SyntaxError{Line: t.line, Col: t.col, Near: near, Msg: msg})
+	panic(&SyntaxError{Line: t.line, Col: t.col, Near: near, Msg: shortened(fmt.Sprintf(format, args...))})
 }
 
 func (p *parser) accept(text string) bool {
@@ -144,7 +140,7 @@ func (p *parser) module() {
 			p.fail(t, "parameter $%s is declared twice", name)
 		}
 		p.want(":")
-		v := &Value{Name: name, Param: true}
+		v := &Value{Name: name, Param: true, Place: p.place(t)}
 		typ := p.peek()
 		v.Type = p.typ()
 		for _, d := range v.Type.Dims {
@@ -162,7 +158,7 @@ func (p *parser) module() {
 				v.Attrs[k] = normalAttr(x, s.Kind)
 			}
 		}
-		p.params[name], p.at[v] = v, t
+		p.params[name] = v
 		p.m.Params, p.added = append(p.m.Params, v), append(p.added, v)
 	}
 	for p.accept("func") {
@@ -179,8 +175,8 @@ func (p *parser) fn() {
 	if _, twice := p.funcs[name]; twice {
 		p.fail(t, "function @%s is declared twice", name)
 	}
-	f, called := &Func{Name: name}, len(p.called)
-	p.funcs[name], p.at[f] = nil, t
+	f, called := &Func{Name: name, Place: p.place(t)}, len(p.called)
+	p.funcs[name] = nil
 	var original *Func
 	if p.base != "" {
 		original = p.original(name, t)
@@ -265,9 +261,8 @@ func (p *parser) fn() {
 func (p *parser) define() *Value {
 	p.want("%")
 	name, t := p.ident()
-	v := &Value{Name: name}
+	v := &Value{Name: name, Place: p.place(t)}
 	p.enter(name, v, t)
-	p.at[v] = t
 	return v
 }
 
@@ -347,8 +342,7 @@ func (p *parser) op(f *Func) {
 	if err != nil {
 		p.fail(nameTok, "%v", err)
 	}
-	op.Line = start.line
-	p.at[op] = nameTok
+	op.Place = p.place(nameTok)
 	for i, n := range names {
 		op.Results[i].Name = n
 		p.enter(n, op.Results[i], at[i])

@@ -327,7 +327,7 @@ func TestParseKeepsLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, b := m.Funcs[0].Body[0].Line, m.Funcs[0].Body[1].Line; a != 4 || b != 7 {
+	if a, b := m.Funcs[0].Body[0].Place.Line, m.Funcs[0].Body[1].Place.Line; a != 4 || b != 7 {
 		t.Errorf("lines %d and %d, want 4 and 7", a, b)
 	}
 }

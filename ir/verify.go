@@ -2,26 +2,11 @@ package ir
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
 )
-
-// fault is an error about one value, operation or function, so that the parser
-// can say where that stands in the text.
-type fault struct {
-	at  any // *Value, *Op or *Func
-	err error
-}
-
-func (f *fault) Error() string { return f.err.Error() }
-func (f *fault) Unwrap() error { return f.err }
-
-func faultAt(at any, format string, args ...any) error {
-	return &fault{at, fmt.Errorf(format, args...)}
-}
 
 // Verify checks that a module is well formed: names are unique and can be
 // written, every operand is defined above its use, attributes and types are
@@ -69,11 +54,7 @@ func Verify(m *Module) error {
 	}
 	for _, f := range m.Funcs {
 		if err := v.fn(f); err != nil {
-			at := any(f)
-			if where := (*fault)(nil); errors.As(err, &where) {
-				at = where.at
-			}
-			return faultAt(at, "@%s: %w", f.Name, err)
+			return faultAt(f, "@%s: %w", f.Name, err)
 		}
 	}
 	return v.acyclic(m)

@@ -120,7 +120,7 @@ func (f *file) extend(build func(Options) *ir.Module, o Options) (*ir.Module, er
 			}
 			for _, op := range r.Body {
 				if drawsElse(op) || op.Draws() && r.Name != "classifier" {
-					return nil, fmt.Errorf("@%s draws random numbers (%s in line %d), and is part of what predicts; only a classifier can, for dropout, which prediction leaves out", r.Name, op.Name(), op.Line)
+					return nil, ir.Errorf(op, "@%s draws random numbers (%s), and is part of what predicts; only a classifier can, for dropout, which prediction leaves out", r.Name, op.Name())
 				}
 			}
 		}
@@ -140,7 +140,7 @@ func (f *file) extend(build func(Options) *ir.Module, o Options) (*ir.Module, er
 
 // adopt copies a function that was read for another module of the same parameters.
 func adopt(m *ir.Module, f *ir.Func) *ir.Func {
-	to := &ir.Func{Name: f.Name, Attrs: f.Attrs.Clone()}
+	to := &ir.Func{Name: f.Name, Attrs: f.Attrs.Clone(), Place: f.Place}
 	var args []*ir.Value
 	for _, a := range f.Args {
 		b := *a

@@ -67,6 +67,7 @@ func appendParamGrads(m *ir.Module, f *ir.Func) error {
 func gradients(b *ir.Builder, y *ir.Value, xs []*ir.Value) ([]*ir.Value, error) {
 	restore := b.Named("d")
 	defer restore()
+	defer placing(b)
 
 	// Forward: what depends on an x. Nothing flows through a stopped value. Nothing
 	// before the first x depends on one; a sampler's steps are long, and many.
@@ -124,15 +125,16 @@ func gradients(b *ir.Builder, y *ir.Value, xs []*ir.Value) ([]*ir.Value, error) 
 			continue
 		}
 		if op.Def.VJP == nil {
-			return nil, fmt.Errorf("%s has no gradient (%s), but the gradient of %s flows through %q", op.Name(), op.Def.NoGrad, y.Name, op)
+			return nil, ir.At(op, fmt.Errorf("%s has no gradient (%s), but the gradient of %s flows through %q", op.Name(), op.Def.NoGrad, y.Name, op))
 		}
+		b.From(op)
 		for i, g := range op.Def.VJP(c) {
 			if g == nil || !c.Need[i] {
 				continue
 			}
 			v := op.Operands[i]
 			if !g.Type.SameShape(v.Type) {
-				return nil, fmt.Errorf("gradient rule of %s: the product for operand %d is %s, want %s", op.Name(), i, g.Type, v.Type)
+				return nil, ir.At(op, fmt.Errorf("gradient rule of %s: the product for operand %d is %s, want %s", op.Name(), i, g.Type, v.Type))
 			}
 			if old := ct[v]; old != nil {
 				g = b.Add(old, g)

@@ -147,8 +147,10 @@ func BeforeHops() (names []string) {
 // the operation is deleted; nil leaves it.
 func rewrite(m *ir.Module, f *ir.Func, visit func(b *ir.Builder, op *ir.Op) []*ir.Value) {
 	b := ir.NewBuilder(m, f)
+	defer placing(b)
 	for i := 0; i < len(f.Body); {
 		op := f.Body[i]
+		b.From(op)
 		out := visit(b.At(i), op)
 		i = b.Pos()
 		if out == nil {
@@ -161,6 +163,13 @@ func rewrite(m *ir.Module, f *ir.Func, visit func(b *ir.Builder, op *ir.Op) []*i
 		}
 		f.Body = slices.Delete(f.Body, i, i+1)
 		f.ReplaceFrom(i, with)
+	}
+}
+
+// placing, deferred, has a panic say which operation was rewritten.
+func placing(b *ir.Builder) {
+	if r := recover(); r != nil {
+		panic(b.Failed(r))
 	}
 }
 

@@ -17,8 +17,8 @@ type OpError struct {
 
 func (e *OpError) Error() string {
 	line := ""
-	if e.Op.Line > 0 {
-		line = fmt.Sprintf(" (line %d)", e.Op.Line)
+	if p := e.Op.Place; p != nil {
+		line = fmt.Sprintf(" (line %d)", p.Line)
 	}
 	return fmt.Sprintf("@%s%s: %s: with %s: %v", e.Func, line, e.Op, e.Shapes, e.Err)
 }

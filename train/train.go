@@ -286,11 +286,11 @@ func buildProgram(t *trainer) (err error) {
 	t.module = m
 	for _, f := range m.Funcs {
 		if setup := f.Attrs.Str(passes.Setup); setup != "" {
-			return m.Errorf(f, "@%s reads what @%s computes: the program was printed after the pass hoist, and training takes one from before it; print it with --print-after=input, or after a pass before hoist", f.Name, setup)
+			return ir.Errorf(f, "@%s reads what @%s computes: the program was printed after the pass hoist, and training takes one from before it; print it with --print-after=input, or after a pass before hoist", f.Name, setup)
 		}
 		for _, p := range m.Params { // values are bound by name
 			if f.Arg(p.Name) != nil {
-				return m.Errorf(p, "the parameter $%s has the name of an argument of @%s; give it another", p.Name, f.Name)
+				return ir.Errorf(p, "the parameter $%s has the name of an argument of @%s; give it another", p.Name, f.Name)
 			}
 		}
 	}
@@ -348,9 +348,9 @@ func checkSignatures(m *ir.Module, items ir.Dim, args map[string]ir.Type) error 
 			switch want, ok := args[a.Name]; {
 			case m.Func("train") == nil:
 			case !ok:
-				return m.Errorf(a, "training gives @%s no %%%s; it gives %%%s", f.Name, a.Name, strings.Join(slices.Sorted(maps.Keys(args)), ", %"))
+				return ir.Errorf(a, "training gives @%s no %%%s; it gives %%%s", f.Name, a.Name, strings.Join(slices.Sorted(maps.Keys(args)), ", %"))
 			case !fits(a.Type, want):
-				return m.Errorf(a, "@%s takes %%%s: %s, and training gives %s", f.Name, a.Name, a.Type, want)
+				return ir.Errorf(a, "@%s takes %%%s: %s, and training gives %s", f.Name, a.Name, a.Type, want)
 			}
 		}
 		for _, name := range []string{"logits", "probabilities"} {
@@ -358,9 +358,9 @@ func checkSignatures(m *ir.Module, items ir.Dim, args map[string]ir.Type) error 
 			switch v := f.Result(name); {
 			case f.Name == "train":
 			case v == nil:
-				return m.Errorf(f, "@classify has no result %s: %s, which training reads", name, want)
+				return ir.Errorf(f, "@classify has no result %s: %s, which training reads", name, want)
 			case !fits(v.Type, want):
-				return m.Errorf(f, "@classify has the result %s: %s, want %s", name, v.Type, want)
+				return ir.Errorf(f, "@classify has the result %s: %s, want %s", name, v.Type, want)
 			}
 		}
 	}

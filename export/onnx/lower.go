@@ -147,7 +147,17 @@ func emitted(err *error) {
 		if !ok {
 			panic(p)
 		}
-		*err = bad.error
+		*err = ir.Placed(bad.error)
+	}
+}
+
+// about, deferred, has the error that emission ends by be one about an operation or argument.
+func about(at any) {
+	if p := recover(); p != nil {
+		if bad, ok := p.(emitError); ok {
+			p = emitError{ir.At(at, bad.error)}
+		}
+		panic(p)
 	}
 }
 
@@ -163,6 +173,7 @@ func (e *emitter) run() {
 }
 
 func (e *emitter) emit(op *ir.Op) {
+	defer about(op)
 	line, ok := opEmitters[op.Name()]
 	if !ok {
 		reason := "the table in export has no line for it"

@@ -237,6 +237,7 @@ func (e *emitter) graphInput(o ModelOptions) tensor {
 }
 
 func (e *emitter) plainInput(a *ir.Value, o ModelOptions) {
+	defer about(a)
 	if c, ok := o.Constants[a.Name]; ok {
 		if a.Type.Rank() != 0 {
 			panic(emitErrorf("@%s: argument %s is %s; only scalars become constants", e.fn.Name, a.Name, a.Type))

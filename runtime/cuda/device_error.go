@@ -14,8 +14,8 @@ type IndexError struct{ Op *ir.Op }
 
 func (e *IndexError) Error() string {
 	line := ""
-	if e.Op.Line > 0 {
-		line = fmt.Sprintf(" (line %d)", e.Op.Line)
+	if p := e.Op.Place; p != nil {
+		line = fmt.Sprintf(" (line %d)", p.Line)
 	}
 	return fmt.Sprintf("%s%s: an index is outside of its range; run with --device cpu to see which", e.Op, line)
 }
