@@ -43,7 +43,7 @@ func newParser(file, src string, names Names) (*parser, error) {
 	if len(src) > maxSource {
 		return nil, &SyntaxError{File: file, Line: 1, Col: 1, Msg: fmt.Sprintf("the text has %d bytes; at most %d are read", len(src), maxSource)}
 	}
-	l := &lexer{src: src, line: 1, col: 1}
+	l := &lexer{src: strings.TrimPrefix(src, "\ufeff"), line: 1, col: 1} // editors on Windows begin files with that mark
 	for {
 		t, err := l.next()
 		if err != nil {

@@ -129,6 +129,29 @@ func TestSyntaxErrors(t *testing.T) {
 	}
 }
 
+// Files as editors on Windows write them are read, and their errors have the same place.
+func TestParseWindowsText(t *testing.T) {
+	src := inFunc("  // a comment\n  %y = neg %v : f32[N]")
+	want, err := Parse("", src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	windows := "\ufeff" + strings.ReplaceAll(src, "\n", "\r\n")
+	if got, err := Parse("", windows); err != nil || got.String() != want.String() {
+		t.Errorf("%v (%v), want %v", got, err, want)
+	}
+	if h, err := ParseHeader("", windows); err != nil || h.Name != want.Name {
+		t.Errorf("the header is %+v (%v)", h, err)
+	}
+	var at *SyntaxError
+	if _, err := Parse("", strings.Replace(windows, "neg", "negg", 1)); !errors.As(err, &at) || at.Line != 5 || at.Col != 8 {
+		t.Errorf("%v, want line 5, column 8", err)
+	}
+	if _, err := Parse("", strings.Replace(windows, "module", "modul", 1)); !errors.As(err, &at) || at.Line != 1 || at.Col != 1 {
+		t.Errorf("%v, want line 1, column 1", err)
+	}
+}
+
 func TestSyntaxErrorText(t *testing.T) {
 	e := &SyntaxError{File: "a.gsr", Line: 3, Col: 7, Near: "ad", Msg: "unknown operation"}
 	if got := e.Error(); got != `a.gsr:3:7: unknown operation (at "ad")` {
