@@ -174,6 +174,7 @@ type exprParser struct {
 	pos   int
 	e     Expr
 	names map[string]ExprArg
+	depth int // of the term that is read
 }
 
 func (p *exprParser) space() {
@@ -240,6 +241,9 @@ func (p *exprParser) step(d *OpDef) (ExprArg, error) {
 	if !p.take('(') {
 		return ExprArg{}, p.expected("\"(\"")
 	}
+	if p.depth++; p.depth > MaxOps {
+		return ExprArg{}, fmt.Errorf("more than %d operations of the expression stand in each other; name some of them", MaxOps)
+	}
 	s := ExprStep{Def: d}
 	for !p.take(')') {
 		if len(s.Args) > 0 && !p.take(',') {
@@ -266,6 +270,7 @@ func (p *exprParser) step(d *OpDef) (ExprArg, error) {
 		}
 		return ExprArg{}, fmt.Errorf("expression %q: %s takes %s%s", p.text, d.Name, d.Signature(), attr)
 	}
+	p.depth--
 	p.e.Steps = append(p.e.Steps, s)
 	return ExprArg{Kind: ExprResult, Index: len(p.e.Steps) - 1}, nil
 }

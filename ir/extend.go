@@ -57,8 +57,8 @@ func ParseHeader(file, src string) (h Header, err error) {
 		return h, h.Errorf("names have no - here: write %s", strings.ReplaceAll(h.Name, "-", "_"))
 	}
 	h.Names = map[string]bool{}
-	for i, t := range p.toks {
-		if t.kind == tokIdent && i > 0 && strings.Contains("[<,+=", p.toks[i-1].text) && strings.Contains("]>,+}", p.toks[i+1].text) {
+	for before := p.last; p.peek().kind != tokEOF; before = p.last {
+		if t := p.take(); t.kind == tokIdent && strings.Contains("[<,+=", before.text) && strings.Contains("]>,+}", p.peek().text) {
 			h.Names[t.text] = true
 		}
 	}
@@ -72,9 +72,10 @@ func ParseNamed(file, src string, names Names) (m *Module, err error) {
 		return nil, err
 	}
 	defer p.recovered(&err)
+	start := p.peek()
 	p.module()
 	if err := Verify(p.m); err != nil {
-		p.failAt(p.toks[0], err)
+		p.failAt(start, err)
 	}
 	return p.m, nil
 }
@@ -166,9 +167,13 @@ func (p *parser) call(f *Func, names []string, at []token) {
 	if len(operands) != len(callee.Args) {
 		wrong("@%s is called with %d arguments", name, len(operands))
 	}
+	needed := map[*Value]bool{}
+	if slices.Contains(operands, nil) {
+		needed = callee.needed()
+	}
 	for i, v := range operands {
 		switch a := callee.Args[i]; {
-		case v == nil && !callee.Optional(a):
+		case v == nil && needed[a]:
 			wrong("argument %%%s cannot be absent", a.Name)
 		case v != nil && !v.Type.Equal(a.Type):
 			wrong("argument %%%s is given %s", a.Name, v.Type)
@@ -186,14 +191,18 @@ func (p *parser) call(f *Func, names []string, at []token) {
 	b := &Builder{Module: p.m, Func: f, names: map[string]int{}, insert: -1, prefix: names[0]}
 	out := b.Inline(callee, operands...)
 	place := p.place(t)
+	result := map[*Value]string{}
+	for i, r := range slices.Backward(out) {
+		result[r] = names[i]
+	}
 	for _, op := range f.Body[start:] {
 		op.Place = place
 		if s := op.Attrs.Str("stream"); s != "" { // so that another call draws other numbers
 			op.Attrs["stream"] = names[0] + "." + s
 		}
 		for _, r := range op.Results {
-			if i := slices.Index(out, r); i >= 0 {
-				r.Name = names[i]
+			if n := result[r]; n != "" {
+				r.Name = n
 			} else {
 				p.enter(r.Name, r, t)
 			}
@@ -231,15 +240,22 @@ func (p *parser) named(t token) any {
 
 // Optional reports whether an argument may be absent in a copy of the function: where it is
 // read by operands only that may be.
-func (f *Func) Optional(arg *Value) bool {
+func (f *Func) Optional(arg *Value) bool { return !f.needed()[arg] }
+
+// needed are the values that may not be absent.
+func (f *Func) needed() map[*Value]bool {
+	needed := map[*Value]bool{}
 	for _, op := range f.Body {
 		for i, v := range op.Operands {
-			if v == arg && !op.Def.operand(i).Optional {
-				return false
+			if !op.Def.operand(i).Optional {
+				needed[v] = true
 			}
 		}
 	}
-	return !slices.ContainsFunc(f.Results, func(r Result) bool { return r.Value == arg })
+	for _, r := range f.Results {
+		needed[r.Value] = true
+	}
+	return needed
 }
 
 // Part returns the part of a name, or nil.

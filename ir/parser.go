@@ -13,8 +13,9 @@ import (
 
 type parser struct {
 	file   string
-	toks   []token
-	pos    int
+	lexer  lexer
+	ahead  []token // what is read and not taken
+	last   token   // what was taken last
 	m      *Module
 	params map[string]*Value
 	funcs  map[string]*Func  // nil while one is read
@@ -37,24 +38,15 @@ const maxSource = 16 << 20
 // which are of type *SyntaxError. A parsed module is verified.
 func Parse(file, src string) (*Module, error) { return ParseNamed(file, src, Names{}) }
 
-// newParser reads the tokens of a text.
+// newParser returns the parser of a text, which reads it as it goes: tokens take many times
+// the memory of short words.
 func newParser(file, src string, names Names) (*parser, error) {
 	p := &parser{file: file, m: &Module{Attrs: Attrs{}}, params: map[string]*Value{}, funcs: map[string]*Func{}, names: names}
 	if len(src) > maxSource {
 		return nil, &SyntaxError{File: file, Line: 1, Col: 1, Msg: fmt.Sprintf("the text has %d bytes; at most %d are read", len(src), maxSource)}
 	}
-	l := &lexer{src: strings.TrimPrefix(src, "\ufeff"), line: 1, col: 1} // editors on Windows begin files with that mark
-	for {
-		t, err := l.next()
-		if err != nil {
-			err.File = file
-			return nil, err
-		}
-		p.toks = append(p.toks, t)
-		if t.kind == tokEOF {
-			return p, nil
-		}
-	}
+	p.lexer = lexer{src: strings.TrimPrefix(src, "\ufeff"), line: 1, col: 1} // editors on Windows begin files with that mark
+	return p, nil
 }
 
 // recovered makes what fail panics with an error.
@@ -81,16 +73,23 @@ func (p *parser) place(t token) *Place {
 	return &Place{File: p.file, Line: t.line, Col: t.col, Near: firstLine(t.text)}
 }
 
-func (p *parser) peek() token { return p.toks[p.pos] }
+func (p *parser) peek() token { return p.peekAt(0) }
 
-func (p *parser) peekAt(n int) token { return p.toks[min(p.pos+n, len(p.toks)-1)] }
+func (p *parser) peekAt(n int) token {
+	for len(p.ahead) <= n {
+		t, err := p.lexer.next()
+		if err != nil {
+			panic(err)
+		}
+		p.ahead = append(p.ahead, t)
+	}
+	return p.ahead[n]
+}
 
 func (p *parser) take() token {
-	t := p.toks[p.pos]
-	if t.kind != tokEOF {
-		p.pos++
-	}
-	return t
+	p.last = p.peek()
+	p.ahead = append(p.ahead[:0], p.ahead[1:]...)
+	return p.last
 }
 
 func (p *parser) fail(t token, format string, args ...any) {
@@ -103,7 +102,7 @@ func (p *parser) fail(t token, format string, args ...any) {
 
 func (p *parser) accept(text string) bool {
 	if t := p.peek(); t.text == text && t.kind != tokString && t.kind != tokEOF {
-		p.pos++
+		p.take()
 		return true
 	}
 	return false
@@ -449,12 +448,18 @@ func (p *parser) typ() Type {
 	return Type{}
 }
 
+// maxTerms bounds the terms of a dimension: it is read again wherever a type is compared.
+const maxTerms = 64
+
 // dim reads a dimension. Names that have a value are sizes, and added to others.
 func (p *parser) dim() Dim {
 	var parts []string
 	total, bound, fixed := 0, false, true
 	for {
 		t := p.take()
+		if len(parts) == maxTerms {
+			p.fail(t, "the dimension is a sum of more than %d; give it a name", maxTerms)
+		}
 		switch v, known := p.names.Values[t.text]; {
 		case t.kind == tokIdent && known:
 			n, ok := v.(int64)

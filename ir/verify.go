@@ -19,7 +19,7 @@ func Verify(m *Module) error {
 	if err := m.Attrs.check(moduleAttrs); err != nil {
 		return fmt.Errorf("module @%s: %w", m.Name, err)
 	}
-	v := &verifier{funcs: map[string]*Func{}, params: map[*Value]bool{}, calls: map[*Func][]*Func{}}
+	v := &verifier{funcs: map[string]*Func{}, params: map[*Value]bool{}, calls: map[*Func][]*Func{}, reads: map[*Func]*Value{}}
 	names := map[string]bool{}
 	for _, p := range m.Params {
 		switch {
@@ -64,6 +64,7 @@ type verifier struct {
 	funcs  map[string]*Func
 	params map[*Value]bool
 	calls  map[*Func][]*Func
+	reads  map[*Func]*Value // of step functions: a parameter that is read, or nil
 }
 
 func (v *verifier) fn(f *Func) error {
@@ -163,7 +164,7 @@ func (v *verifier) op(f *Func, op *Op, known func(*Value) bool, define func(*Val
 		if callee == nil {
 			return fmt.Errorf("there is no function @%s", op.FuncRef(spec.Name))
 		}
-		if err := fitsCall(callee, op); err != nil {
+		if err := v.fitsCall(callee, op); err != nil {
 			return err
 		}
 		v.calls[f] = append(v.calls[f], callee)
@@ -173,7 +174,7 @@ func (v *verifier) op(f *Func, op *Op, known func(*Value) bool, define func(*Val
 
 // fitsCall checks that a function takes the operands of an operation with a function
 // attribute, and returns what it asks for: one number, or the state of what is unrolled.
-func fitsCall(f *Func, op *Op) error {
+func (v *verifier) fitsCall(f *Func, op *Op) error {
 	if len(f.Args) != len(op.Operands) {
 		return fmt.Errorf("@%s takes %d arguments, the operation has %d operands", f.Name, len(f.Args), len(op.Operands))
 	}
@@ -183,7 +184,7 @@ func fitsCall(f *Func, op *Op) error {
 		}
 	}
 	if op.Name() == "unroll" {
-		return fitsStep(f, op)
+		return v.fitsStep(f, op)
 	}
 	if len(f.Results) != 1 || f.Results[0].Value == nil {
 		return fmt.Errorf("@%s has %d results, want one float scalar", f.Name, len(f.Results))
@@ -195,7 +196,7 @@ func fitsCall(f *Func, op *Op) error {
 }
 
 // fitsStep checks the results of a step function, and what it reads.
-func fitsStep(f *Func, op *Op) error {
+func (v *verifier) fitsStep(f *Func, op *Op) error {
 	if len(f.Results) != len(op.Results) {
 		return fmt.Errorf("@%s has %d results, want the state, which is %d", f.Name, len(f.Results), len(op.Results))
 	}
@@ -207,10 +208,21 @@ func fitsStep(f *Func, op *Op) error {
 	if op.Bool("detach") {
 		return nil
 	}
+	if _, known := v.reads[f]; !known { // many operations may have one step
+		v.reads[f] = f.readsParam()
+	}
+	if p := v.reads[f]; p != nil {
+		return fmt.Errorf("@%s reads the parameter %s; give it as an operand, so that gradients find it", f.Name, p.Ref())
+	}
+	return nil
+}
+
+// readsParam returns the first parameter that an operation reads, or nil.
+func (f *Func) readsParam() *Value {
 	for _, o := range f.Body {
 		for _, v := range o.Operands {
 			if v != nil && v.Param {
-				return fmt.Errorf("@%s reads the parameter %s; give it as an operand, so that gradients find it", f.Name, v.Ref())
+				return v
 			}
 		}
 	}
@@ -262,6 +274,9 @@ func checkType(t Type) error {
 		return fmt.Errorf("%s: want two dimensions and the element type f32", t)
 	}
 	for _, d := range t.Dims {
+		if strings.Count(string(d), "+") >= maxTerms {
+			return fmt.Errorf("a dimension is a sum of more than %d", maxTerms)
+		}
 		for _, part := range strings.Split(string(d), "+") {
 			if n, err := strconv.Atoi(part); err == nil && n >= 0 && strconv.Itoa(n) == part {
 				if n > MaxSize {

@@ -12,6 +12,9 @@ import (
 func Of(name string, known []string) string {
 	best, least := "", len(name)/3+2
 	for _, k := range known {
+		if len(name)-len(k) >= least { // so many edits at least; the name may be a whole text
+			continue
+		}
 		if d := distance(strings.ToLower(name), strings.ToLower(k)); d < least && d < len(k) {
 			best, least = k, d
 		}
