@@ -96,8 +96,8 @@ func LoadCollection(path string, opts LoadOptions) (*Collection, error) {
 	return l.finishCollection(path, r)
 }
 
-func (l *loader) finishCollection(path string, r reader) (*Collection, error) {
-	var err error
+func (l *loader) finishCollection(path string, r reader) (_ *Collection, err error) {
+	defer limited(path, &err)
 	if l.opts.NodeFeatures, err = ParseNodeFeatures(string(l.opts.NodeFeatures)); err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func (l *loader) finishCollection(path string, r reader) (*Collection, error) {
 	}
 	c, err := r.collection()
 	if err != nil {
-		return nil, overBudget(path, err)
+		return nil, err
 	}
 	c.Checksum = l.checksum()
 	c.Repairs.EmptyRows = c.X.EmptyRows()
@@ -220,16 +220,12 @@ func (c *Collection) Check() error {
 // numberClasses numbers classes by ascending value. The names are nil where the
 // values are 0, 1, … already.
 func numberClasses(mem *budget.Reservation, raw []int64) (labels []int32, names []string, classes int, err error) {
-	values, err := distinct(mem, raw, 1, 0)
-	if err != nil {
-		return nil, nil, 0, err
-	}
+	defer caught(&err)
+	values := distinct(mem, raw, 1, 0)
 	if len(values) > maxClasses {
 		return nil, nil, 0, fmt.Errorf("%d different classes; at most %d are supported", len(values), maxClasses)
 	}
-	if labels, err = zeros[int32](mem, len(raw)); err != nil {
-		return nil, nil, 0, err
-	}
+	labels = zeros[int32](mem, len(raw))
 	for i, v := range raw {
 		k, _ := slices.BinarySearch(values, v)
 		labels[i] = int32(k)
@@ -245,7 +241,7 @@ func numberClasses(mem *budget.Reservation, raw []int64) (labels []int32, names 
 
 // distinct returns the values of column c of a matrix with that many columns, each
 // once, ascending.
-func distinct(mem *budget.Reservation, values []int64, cols, c int) ([]int64, error) {
+func distinct(mem *budget.Reservation, values []int64, cols, c int) []int64 {
 	seen := map[int64]struct{}{}
 	var out []int64
 	for i := c; i < len(values); i += cols {
@@ -253,16 +249,14 @@ func distinct(mem *budget.Reservation, values []int64, cols, c int) ([]int64, er
 			continue
 		}
 		if len(out)%entriesAtOnce == 0 {
-			if err := mem.Grow(entriesAtOnce * entryBytes); err != nil {
-				return nil, err
-			}
+			claim(mem, entriesAtOnce*entryBytes)
 			defer mem.Shrink(entriesAtOnce * entryBytes)
 		}
 		seen[values[i]] = struct{}{}
 		out = append(out, values[i])
 	}
 	slices.Sort(out)
-	return out, nil
+	return out
 }
 
 // An entry of a map from one number to another takes so much, its place in a list and
@@ -284,6 +278,7 @@ type described struct {
 
 // describe makes X of what the files say of the nodes and what is asked for.
 func (c *Collection) describe(want NodeFeatures, d described, mem *budget.Reservation) (err error) {
+	defer within(c.Source, &err)
 	if want == FeaturesAuto {
 		switch {
 		case d.labelCols > 0:
@@ -305,9 +300,7 @@ func (c *Collection) describe(want NodeFeatures, d described, mem *budget.Reserv
 	var left *Features
 	if useAttrs {
 		left = d.attrs
-		if err := mem.Grow(nameBytes * int64(left.Cols)); err != nil {
-			return fileFault(c.Source, err)
-		}
+		claim(mem, nameBytes*int64(left.Cols))
 		for j := range left.Cols {
 			c.FeatureNames = append(c.FeatureNames, "attribute "+strconv.Itoa(j))
 		}
@@ -320,9 +313,7 @@ func (c *Collection) describe(want NodeFeatures, d described, mem *budget.Reserv
 	case useLabels:
 		codes, cols = d.labels, d.labelCols
 	case want == FeaturesDegrees:
-		if err := mem.Grow(8 * int64(c.Nodes())); err != nil {
-			return fileFault(c.Source, err)
-		}
+		claim(mem, 8*int64(c.Nodes()))
 		codes, cols, word = c.degrees(), 1, "degree"
 	}
 	if !useLabels && d.labelCols > 0 {
@@ -359,17 +350,13 @@ func oneHot(mem *budget.Reservation, n int, codes []int64, cols int, word string
 	entries := int64(n) * int64(cols)
 	if left != nil {
 		entries += int64(left.NNZ())
-		if err := mem.Grow(4*int64(n+1) + 8*int64(left.NNZ())); err != nil {
-			return nil, nil, err
-		}
+		claim(mem, 4*int64(n+1)+8*int64(left.NNZ()))
 		left = left.ToCSR()
 	}
 	if entries > math.MaxInt32 {
 		return nil, nil, fmt.Errorf("more than %d values", math.MaxInt32)
 	}
-	if err := mem.Grow(4*int64(n+1) + 8*entries); err != nil {
-		return nil, nil, err
-	}
+	claim(mem, 4*int64(n+1)+8*entries)
 	f := &Features{Rows: n, RowPtr: make([]int32, 1, n+1), Col: make([]int32, 0, entries), Val: make([]float32, 0, entries)}
 	if left != nil {
 		f.Cols = left.Cols
@@ -378,13 +365,8 @@ func oneHot(mem *budget.Reservation, n int, codes []int64, cols int, word string
 	column := make([]map[int64]int32, cols)
 	for c := range column {
 		column[c] = map[int64]int32{}
-		values, err := distinct(mem, codes, cols, c)
-		if err != nil {
-			return nil, nil, err
-		}
-		if err := mem.Grow((entryBytes + nameBytes) * int64(len(values))); err != nil {
-			return nil, nil, err
-		}
+		values := distinct(mem, codes, cols, c)
+		claim(mem, (entryBytes+nameBytes)*int64(len(values)))
 		for _, v := range values {
 			column[c][v] = int32(f.Cols)
 			name := word + " " + strconv.FormatInt(v, 10)

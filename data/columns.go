@@ -141,12 +141,12 @@ func dressing(s string) (signs string) {
 func isNumber(s string) bool { _, ok := number(s); return ok }
 
 // add looks at a cell.
-func (p *profile) add(s string, mem *budget.Reservation) error {
+func (p *profile) add(s string, mem *budget.Reservation) {
 	row := p.rows
 	p.rows++
 	if gap(s) {
 		p.missing++
-		return nil
+		return
 	}
 	if row == p.missing { // the first value
 		p.first, p.constant, p.whole, p.increasing = strings.Clone(s), true, true, true
@@ -168,14 +168,14 @@ func (p *profile) add(s string, mem *budget.Reservation) error {
 			p.padded++
 			p.padding = cmp.Or(p.padding, strings.Clone(s))
 		}
-		return nil
+		return
 	}
 	if _, ok := yesNo(s); ok {
 		p.booleans++
 	}
 	if _, ok := seconds(s); ok {
 		p.times++
-		return nil
+		return
 	}
 	if strings.Contains(s, " ") {
 		p.spaced++
@@ -197,7 +197,7 @@ func (p *profile) add(s string, mem *budget.Reservation) error {
 		}
 	}
 	if p.overflow {
-		return nil
+		return
 	}
 	if p.counted == nil {
 		p.counted = map[string]int{}
@@ -205,15 +205,12 @@ func (p *profile) add(s string, mem *budget.Reservation) error {
 	if _, ok := p.counted[s]; !ok {
 		if len(p.counted) >= mostDistinct {
 			p.overflow = true
-			return nil
+			return
 		}
-		if err := mem.Grow(100 + int64(len(s))); err != nil {
-			return err
-		}
+		claim(mem, 100+int64(len(s)))
 		p.counted[strings.Clone(s)] = 0
 	}
 	p.counted[s]++
-	return nil
 }
 
 // kind says what a column is, or why it is left out.
@@ -373,14 +370,11 @@ func cellValue(k schema.Kind, s string) (x float64, ok bool) {
 }
 
 // add appends a cell. ok is false where it is not of the column's kind.
-func (c *columnValues) add(s string, mem *budget.Reservation) (ok bool, err error) {
+func (c *columnValues) add(s string, mem *budget.Reservation) (ok bool) {
 	if c.column.Kind != schema.Category {
 		x, ok := cellValue(c.column.Kind, s)
-		if c.Numbers, err = room(mem, c.Numbers, 1); err != nil {
-			return ok, err
-		}
-		c.Numbers = append(c.Numbers, x)
-		return ok, nil
+		push(mem, &c.Numbers, x)
+		return ok
 	}
 	if gap(s) {
 		s = ""
@@ -388,20 +382,15 @@ func (c *columnValues) add(s string, mem *budget.Reservation) (ok bool, err erro
 	if c.code == nil {
 		c.code = map[string]int32{}
 	}
-	if c.Codes, err = room(mem, c.Codes, 1); err != nil {
-		return true, err
-	}
 	k, ok := c.code[s]
 	if !ok {
-		if err := mem.Grow(120 + int64(len(s))); err != nil {
-			return true, err
-		}
+		claim(mem, 120+int64(len(s)))
 		k = int32(len(c.Texts))
 		s = strings.Clone(s)
 		c.code[s], c.Texts = k, append(c.Texts, s)
 	}
-	c.Codes = append(c.Codes, k)
-	return true, nil
+	push(mem, &c.Codes, k)
+	return true
 }
 
 // otherKind reports whether a category of a model was read that holds nothing but numbers,
@@ -437,39 +426,31 @@ func assemble(rows int, columns []columnValues, raw *Features, mem *budget.Reser
 			codes[j] = c.Codes(columns[j].Values)
 		}
 	}
-	put := func(j int32, v float32) (err error) {
-		if v == 0 {
-			return nil
+	put := func(j int32, v float32) {
+		if v != 0 {
+			push(mem, &f.Col, j)
+			push(mem, &f.Val, v)
 		}
-		if f.Col, err = room(mem, f.Col, 1); err == nil {
-			f.Val, err = room(mem, f.Val, 1)
-		}
-		f.Col, f.Val = append(f.Col, j), append(f.Val, v)
-		return err
 	}
 	var out []float32
 	for i := range rows {
 		k := raw.RowPtr[i]
 		for j := range columns {
 			c := &columns[j]
-			var err error
 			switch c.column.Kind {
 			case schema.Category:
-				err = put(start[j]+codes[j][c.Codes[i]], 1)
+				put(start[j]+codes[j][c.Codes[i]], 1)
 			case schema.Value:
 				if k < raw.RowPtr[i+1] && rawStart[raw.Col[k]] == start[j] {
-					err = put(start[j], raw.Val[k])
+					put(start[j], raw.Val[k])
 					k++
 				}
 			default:
 				out = append(out[:0], make([]float32, c.column.Width())...)
 				c.column.Put(out, c.Numbers[i])
-				for d := 0; d < len(out) && err == nil; d++ {
-					err = put(start[j]+int32(d), out[d])
+				for d, v := range out {
+					put(start[j]+int32(d), v)
 				}
-			}
-			if err != nil {
-				return nil, err
 			}
 		}
 		if len(f.Col) > math.MaxInt32 {

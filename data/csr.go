@@ -57,7 +57,8 @@ func (c *csrMatrix) fill(d *pickle.Dict) error {
 
 // features assembles a sparse matrix. Columns may come in any order, repeated ones are
 // summed as SciPy does, and stored zeros are dropped.
-func (c *csrMatrix) features() (*Features, error) {
+func (c *csrMatrix) features() (_ *Features, err error) {
+	defer caught(&err)
 	if !c.filled() {
 		return nil, errors.New("a csr_matrix was never filled")
 	}
@@ -70,9 +71,7 @@ func (c *csrMatrix) features() (*Features, error) {
 		return nil, err
 	}
 	defer mem.Shrink(8 * int64(len(ptr)))
-	if err := mem.Grow(4 * int64(rows+1)); err != nil {
-		return nil, err
-	}
+	claim(mem, 4*int64(rows+1))
 	f := &Features{Rows: rows, Cols: cols, RowPtr: make([]int32, rows+1), Col: col[:0], Val: val[:0]}
 	var order []int64 // column, then place
 	var sorted []float32
@@ -85,12 +84,8 @@ func (c *csrMatrix) features() (*Features, error) {
 			}
 		}
 		if !slices.IsSorted(c) {
-			if order, err = room(mem, order[:0], len(c)); err != nil {
-				return nil, err
-			}
-			if sorted, err = room(mem, sorted[:0], len(c)); err != nil {
-				return nil, err
-			}
+			order = room(mem, order[:0], len(c))
+			sorted = room(mem, sorted[:0], len(c))
 			for k, j := range c {
 				order = append(order, int64(j)<<32|int64(k))
 			}
@@ -123,7 +118,8 @@ func (c *csrMatrix) features() (*Features, error) {
 
 // edges lists the entries of an adjacency matrix of n nodes. The values are
 // weights unless they are all 1.
-func (c *csrMatrix) edges(n int) (*edgeList, error) {
+func (c *csrMatrix) edges(n int) (_ *edgeList, err error) {
+	defer caught(&err)
 	if c.shape[0] != n || c.shape[1] != n {
 		return nil, fmt.Errorf("an adjacency matrix of %d nodes has the shape %s", n, shapeString(c.shape))
 	}
@@ -131,10 +127,7 @@ func (c *csrMatrix) edges(n int) (*edgeList, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &edgeList{dst: col}
-	if e.src, err = room(c.indices.mem, e.src, len(col)); err != nil {
-		return nil, err
-	}
+	e := &edgeList{src: room(c.indices.mem, []int32(nil), len(col)), dst: col}
 	for u := range n {
 		for range ptr[u+1] - ptr[u] {
 			e.src = append(e.src, int32(u))
@@ -212,10 +205,7 @@ func (c *csrMatrix) columns() (_ []int32, err error) {
 		return nil, fmt.Errorf("indices: %w", err)
 	}
 	defer c.indices.mem.Shrink(8 * int64(len(index)))
-	out, err := zeros[int32](c.indices.mem, len(index))
-	if err != nil {
-		return nil, err
-	}
+	out := zeros[int32](c.indices.mem, len(index))
 	for k, j := range index {
 		if j < 0 || j >= int64(c.shape[1]) {
 			return nil, fmt.Errorf("a sparse matrix of %d columns has an entry in column %d", c.shape[1], j)

@@ -97,9 +97,7 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 	if numbered(nodes.ids) {
 		ds.NodeIDs = nil
 	}
-	if err := l.mem.Grow(4 * int64(n)); err != nil {
-		return nil, err
-	}
+	claim(l.mem, 4*int64(n))
 	ds.Labels, ds.ClassNames = nodes.labelClasses(n)
 	ds.Classes = len(ds.ClassNames)
 	if words := nodes.unknownWords(); words != nil {
@@ -190,9 +188,7 @@ func tablesAlone(dir string, names []string) string {
 func (l *loader) structural(g *graph.Graph) (*Features, error) {
 	kept := 4 * graph.EncodingWidth * int64(g.N)
 	need := graph.EncodingBytes(g.N)
-	if err := l.mem.Grow(need); err != nil {
-		return nil, err
-	}
+	claim(l.mem, need)
 	x, err := graph.Encodings(g)
 	if err != nil {
 		return nil, err

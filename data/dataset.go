@@ -179,11 +179,12 @@ func Load(path string, opts LoadOptions) (*Dataset, error) {
 }
 
 // finish reads a data set and fills in what every format has in common.
-func (l *loader) finish(path string, r reader) (*Dataset, error) {
+func (l *loader) finish(path string, r reader) (_ *Dataset, err error) {
+	defer limited(path, &err)
 	defer rss.Leave(rss.Enter("reading data"))
 	ds, err := r.dataset()
 	if err != nil {
-		return nil, overBudget(path, err)
+		return nil, err
 	}
 	if err := l.unread(path, ds); err != nil {
 		return nil, err
@@ -209,11 +210,11 @@ func (l *loader) finish(path string, r reader) (*Dataset, error) {
 	}
 	if l.opts.NodeFeatures.Structural() {
 		if err := taking(l.mem, graph.EncodingBytes(ds.Graph.N), ds.DescribeByPlaces); err != nil {
-			return nil, overBudget(path, err)
+			return nil, err
 		}
 	}
 	if err := l.corrupt(ds); err != nil {
-		return nil, overBudget(path, err)
+		return nil, err
 	}
 	if l.opts.NodeFeatures == FeaturesRoles {
 		ds.PlacesAs(graph.RoleWidth)
@@ -223,7 +224,7 @@ func (l *loader) finish(path string, r reader) (*Dataset, error) {
 		return nil, fmt.Errorf("the edges of %s %w", path, err)
 	}
 	if err := taking(l.mem, edges.Bytes(ds.Graph.N, ds.X.Attributes()), func() error { return ds.Rewire(l.opts.Edges, l.opts.Seed) }); err != nil {
-		return nil, overBudget(path, err)
+		return nil, err
 	}
 	return ds, nil
 }
@@ -397,11 +398,9 @@ func (s *Split) dropUnlabelled(labels []int32) int {
 
 // classLabels turns class numbers from a file into labels, which take their place in mem, and
 // counts the classes. -1 is unknown.
-func classLabels(mem *budget.Reservation, raw []int64) ([]int32, int, error) {
-	labels, err := zeros[int32](mem, len(raw))
-	if err != nil {
-		return nil, 0, err
-	}
+func classLabels(mem *budget.Reservation, raw []int64) (_ []int32, _ int, err error) {
+	defer caught(&err)
+	labels := zeros[int32](mem, len(raw))
 	top := int64(-1)
 	for v, c := range raw {
 		// No data set has more classes than nodes; a wild number is a fault.

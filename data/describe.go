@@ -14,12 +14,8 @@ import (
 
 // DescribeTables returns the text of a schema.toml for the tables in a folder: what they
 // and their columns are found to be. It does not look at a schema.toml that is there.
-func DescribeTables(dir string, opts LoadOptions) (string, error) {
-	text, err := describeTables(dir, opts)
-	return text, overBudget(dir, err)
-}
-
-func describeTables(dir string, opts LoadOptions) (string, error) {
+func DescribeTables(dir string, opts LoadOptions) (_ string, err error) {
+	defer limited(dir, &err)
 	l, err := newLoading(opts)
 	if err != nil {
 		return "", err

@@ -22,17 +22,15 @@ type edgeList struct {
 }
 
 // add appends an edge. There is room for its ends.
-func (e *edgeList) add(u, v int32, w float32, mem *budget.Reservation) (err error) {
+func (e *edgeList) add(u, v int32, w float32, mem *budget.Reservation) error {
 	if e.sink != nil {
 		return e.sink(u, v, w)
 	}
 	e.src, e.dst = append(e.src, u), append(e.dst, v)
 	if e.w != nil {
-		if e.w, err = room(mem, e.w, 1); err == nil {
-			e.w = append(e.w, w)
-		}
+		push(mem, &e.w, w)
 	}
-	return err
+	return nil
 }
 
 // build makes the graph and counts what was repaired. symmetric says that the
@@ -42,32 +40,29 @@ func (e *edgeList) add(u, v int32, w float32, mem *budget.Reservation) (err erro
 // What that takes beside the list is claimed from mem, and the graph's memory kept; the
 // list may be dropped with [edgeList.done].
 func (e *edgeList) build(n int, directed, symmetric bool, rep *Repairs, mem *budget.Reservation) (g *graph.Graph, err error) {
+	defer caught(&err)
 	if e.spill != nil {
 		return e.spill.write(e, n, directed, symmetric, rep)
 	}
 	m := int64(len(e.src))
 	if e.w == nil && e.merge == MergeSum { // how often an edge is listed
-		if e.w, err = zeros[float32](mem, len(e.src)); err != nil {
-			return nil, err
-		}
+		e.w = zeros[float32](mem, len(e.src))
 		for i := range e.w {
 			e.w[i] = 1
 		}
 	}
 	// The graph; the numbers of edges, three times while they are sorted; offsets by node,
 	// twice, and marks.
-	claim := 20*m + 9*int64(n)
+	held := 20*m + 9*int64(n)
 	if e.w != nil {
-		claim += 4 * m
+		held += 4 * m
 	}
-	if err := mem.Grow(claim); err != nil {
-		return nil, err
-	}
+	claim(mem, held)
 	defer func() {
-		if err == nil {
-			claim -= graphBytes(g)
+		if g != nil {
+			held -= graphBytes(g)
 		}
-		mem.Shrink(claim)
+		mem.Shrink(held)
 	}()
 	if symmetric && !directed && e.w == nil {
 		if edges, loops, ok := e.mirrored(n); ok {
@@ -95,9 +90,7 @@ func (e *edgeList) build(n int, directed, symmetric bool, rep *Repairs, mem *bud
 		loop[u] = true
 		loops = append(loops, int32(i))
 	}
-	if err := e.weighLoops(loops, n, mem); err != nil {
-		return nil, err
-	}
+	e.weighLoops(loops, n, mem)
 	// Equal edges come to stand next to each other, those of one direction before those of
 	// the other, each in the file's order. Opposite edges of a directed graph are two edges.
 	low, high := func(i int32) int32 { return e.src[i] }, func(i int32) int32 { return e.dst[i] }
@@ -148,13 +141,11 @@ func (e *edgeList) build(n int, directed, symmetric bool, rep *Repairs, mem *bud
 }
 
 // weighLoops enters the weights of listed self-loops in e.loops.
-func (e *edgeList) weighLoops(list []int32, n int, mem *budget.Reservation) (err error) {
+func (e *edgeList) weighLoops(list []int32, n int, mem *budget.Reservation) {
 	if e.w == nil || len(list) == 0 {
-		return nil
+		return
 	}
-	if e.loops, err = zeros[float32](mem, n); err != nil {
-		return err
-	}
+	e.loops = zeros[float32](mem, n)
 	for v := range e.loops {
 		e.loops[v] = -1
 	}
@@ -167,7 +158,6 @@ func (e *edgeList) weighLoops(list []int32, n int, mem *budget.Reservation) (err
 		e.loops[e.src[list[i]]] = e.merged(list[i:j])
 		i = j
 	}
-	return nil
 }
 
 // merged returns the weight that equal edges have together.

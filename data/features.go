@@ -116,7 +116,8 @@ func (f *Features) ToCSR() *Features {
 
 // compact returns the matrix in the form that is due at its density. The memory of one
 // form is claimed from mem before it is made, and that of the other given back.
-func (f *Features) compact(mem *budget.Reservation) (*Features, error) {
+func (f *Features) compact(mem *budget.Reservation) (_ *Features, err error) {
+	defer caught(&err)
 	nnz := int64(f.NNZ())
 	switch sparse := f.Density() < sparseBelow; {
 	case sparse == f.IsSparse():
@@ -124,16 +125,12 @@ func (f *Features) compact(mem *budget.Reservation) (*Features, error) {
 	case sparse && nnz > math.MaxInt32:
 		return nil, fmt.Errorf("more than %d values that are not zero", math.MaxInt32)
 	case sparse:
-		if err := mem.Grow(4*int64(f.Rows+1) + 8*nnz); err != nil {
-			return nil, err
-		}
+		claim(mem, 4*int64(f.Rows+1)+8*nnz)
 		s := f.ToCSR()
 		mem.Shrink(f.bytes())
 		return s, nil
 	}
-	if err := mem.Grow(budget.Mul(4, int64(f.Rows), int64(f.Cols))); err != nil {
-		return nil, err
-	}
+	claim(mem, budget.Mul(4, int64(f.Rows), int64(f.Cols)))
 	d := f.ToDense()
 	mem.Shrink(f.bytes())
 	return d, nil

@@ -12,9 +12,10 @@ import (
 // and for each of its nodes a line "tag degree neighbour…", with neighbours
 // numbered from 0 within the graph and, optionally, attributes after them. Where
 // no two nodes differ in their tag it says nothing, and degrees take its place.
-func (l *loader) ginText(s *fileSet, source, name string) (*Collection, error) {
+func (l *loader) ginText(s *fileSet, source, name string) (_ *Collection, err error) {
 	t := s.open(name)
 	defer t.close()
+	defer t.within(&err)
 	c := &Collection{Name: strings.ToLower(strings.TrimSuffix(name, ".txt")), Source: source, Format: "gin-text", Offset: []int32{0}}
 	if !t.next() {
 		return nil, cmp.Or[error](t.err, badFile(t.file, "the file is empty"))
@@ -38,17 +39,12 @@ func (l *loader) ginText(s *fileSet, source, name string) (*Collection, error) {
 	if t.err != nil {
 		return nil, t.err
 	}
-	var err error
 	if c.Labels, c.ClassNames, c.Classes, err = numberClasses(l.mem, g.classes); err != nil {
 		return nil, t.over(err)
 	}
 
 	var d described
-	tags, err := distinct(l.mem, g.tags, 1, 0)
-	if err != nil {
-		return nil, t.over(err)
-	}
-	if len(tags) > 1 {
+	if len(distinct(l.mem, g.tags, 1, 0)) > 1 {
 		d.labels, d.labelCols = g.tags, 1
 	}
 	if g.attrs != nil {
@@ -101,12 +97,10 @@ func (r *ginReader) graph(k, count int64) error {
 	if err != nil {
 		return r.over(err)
 	}
-	if err := r.mem.Grow(int64(unsafe.Sizeof(*g))); err != nil {
-		return r.over(err)
-	}
-	keep(r.textFile, &r.c.Graphs, g)
-	keep(r.textFile, &r.c.Offset, int32(r.c.Nodes())+int32(n))
-	keep(r.textFile, &r.classes, class)
+	claim(r.mem, int64(unsafe.Sizeof(*g)))
+	push(r.mem, &r.c.Graphs, g)
+	push(r.mem, &r.c.Offset, int32(r.c.Nodes())+int32(n))
+	push(r.mem, &r.classes, class)
 	return r.err
 }
 
@@ -117,12 +111,12 @@ func (r *ginReader) node(v int32, n int) error {
 		return r.fault("a node cannot have %d neighbours", degree)
 	}
 	for k := int64(0); k < degree && r.err == nil; k++ {
-		keep(r.textFile, &r.list.src, v)
-		keep(r.textFile, &r.list.dst, int32(r.index("node", 0, n)))
+		push(r.mem, &r.list.src, v)
+		push(r.mem, &r.list.dst, int32(r.index("node", 0, n)))
 	}
 	cols := 0
 	for ; r.err == nil && r.more(); cols++ {
-		keep(r.textFile, &r.attrs, r.float("an attribute of a node"))
+		push(r.mem, &r.attrs, r.float("an attribute of a node"))
 	}
 	if r.err != nil {
 		return r.err
@@ -133,6 +127,6 @@ func (r *ginReader) node(v int32, n int) error {
 	if cols != r.attrCols {
 		return r.fault("the node has %d attributes after its neighbours, the first node has %d", cols, r.attrCols).hint("the second number of the line is how many neighbours follow")
 	}
-	keep(r.textFile, &r.tags, tag)
+	push(r.mem, &r.tags, tag)
 	return r.err
 }

@@ -10,38 +10,71 @@ import (
 
 // The readers claim memory from the loader's reservation before they allocate what a
 // file makes them allocate, and give back what they have let go of. A nil reservation
-// has no limit.
+// has no limit. Memory that is refused is a panic, as a bytes.Buffer's that is too large. It
+// ends at caught, or at within, which says what file asks for so much.
+
+// claim takes n bytes, and panics with a *[budget.ExceededError] where there are not as many.
+func claim(mem *budget.Reservation, n int64) {
+	if err := mem.Grow(n); err != nil {
+		panic(err)
+	}
+}
+
+// refusal is the error of claim's panic.
+func refusal(p any) error {
+	err, ok := p.(*budget.ExceededError)
+	if !ok {
+		panic(p)
+	}
+	return err
+}
+
+// caught, deferred, returns memory that was refused as an error.
+func caught(err *error) {
+	if p := recover(); p != nil {
+		*err = refusal(p)
+	}
+}
+
+// within is caught in reading a file, which the error names.
+func within(file string, err *error) {
+	if p := recover(); p != nil {
+		*err = fileFault(file, refusal(p))
+	}
+}
 
 // room returns list with room for n elements more. The list must have been empty, or
 // come from room: what it takes is claimed.
-func room[T any](mem *budget.Reservation, list []T, n int) ([]T, error) {
+func room[T any](mem *budget.Reservation, list []T, n int) []T {
 	if cap(list)-len(list) >= n {
-		return list, nil
+		return list
 	}
 	size := int64(unsafe.Sizeof(*new(T)))
 	grown := max(len(list)+n, len(list)+len(list)/2, 16)
-	if err := mem.Grow(budget.Mul(int64(grown), size)); err != nil {
-		return nil, err
-	}
+	claim(mem, budget.Mul(int64(grown), size))
 	bigger := make([]T, len(list), grown)
 	copy(bigger, list)
 	mem.Shrink(int64(cap(list)) * size)
-	return bigger, nil
+	return bigger
+}
+
+// push appends to a list that comes from [room].
+func push[T any](mem *budget.Reservation, list *[]T, v T) {
+	if len(*list) == cap(*list) {
+		*list = room(mem, *list, 1)
+	}
+	*list = append(*list, v)
 }
 
 // zeros returns a list of n zeros.
-func zeros[T any](mem *budget.Reservation, n int) ([]T, error) {
-	if err := mem.Grow(budget.Mul(int64(n), int64(unsafe.Sizeof(*new(T))))); err != nil {
-		return nil, err
-	}
-	return make([]T, n), nil
+func zeros[T any](mem *budget.Reservation, n int) []T {
+	claim(mem, budget.Mul(int64(n), int64(unsafe.Sizeof(*new(T)))))
+	return make([]T, n)
 }
 
 // taking claims n bytes for as long as do runs.
 func taking(mem *budget.Reservation, n int64, do func() error) error {
-	if err := mem.Grow(n); err != nil {
-		return err
-	}
+	claim(mem, n)
 	defer mem.Shrink(n)
 	return do()
 }
@@ -53,6 +86,14 @@ func (f *Features) bytes() int64 {
 
 // graphBytes returns the memory of a graph.
 func graphBytes(g *graph.Graph) int64 { return 8*int64(cap(g.Edges)) + 4*int64(cap(g.Weights)) }
+
+// limited is caught where all that is at a path is read: the error says what to do.
+func limited(path string, err *error) {
+	if p := recover(); p != nil {
+		*err = refusal(p)
+	}
+	*err = overBudget(path, *err)
+}
 
 // overBudget adds to an error about memory what the file is and what to do.
 func overBudget(path string, err error) error {

@@ -118,12 +118,9 @@ func (a *array) dims(n int) error {
 }
 
 // gather reads all elements in C order with read.
-func gather[T any](a *array, read func([]byte) T) ([]T, error) {
+func gather[T any](a *array, read func([]byte) T) []T {
 	n, size := a.len(), a.dtype.size
-	out, err := zeros[T](a.mem, n)
-	if err != nil {
-		return nil, err
-	}
+	out := zeros[T](a.mem, n)
 	if a.fortran && len(a.shape) == 2 {
 		rows, cols := a.shape[0], a.shape[1]
 		i := 0
@@ -133,12 +130,12 @@ func gather[T any](a *array, read func([]byte) T) ([]T, error) {
 				i += size
 			}
 		}
-		return out, nil
+		return out
 	}
 	for i := range out {
 		out[i] = read(a.data[i*size:])
 	}
-	return out, nil
+	return out
 }
 
 // order is the array's byte order.
@@ -177,18 +174,16 @@ func (a *array) intReader() func([]byte) int64 {
 
 // ints returns the elements of an integer or bool array in C order. Unsigned
 // numbers beyond int64 saturate, which no index or label check lets through.
-func (a *array) ints() ([]int64, error) {
+func (a *array) ints() (_ []int64, err error) {
+	defer caught(&err)
 	read := a.intReader()
 	if read == nil {
 		return nil, fmt.Errorf("expected integers, found type %s", a.dtype)
 	}
 	if a.fortran || a.dtype.big || a.dtype.kind != 'i' || a.dtype.size < 4 {
-		return gather(a, read)
+		return gather(a, read), nil
 	}
-	out, err := zeros[int64](a.mem, a.len()) // the common cases, four times as fast
-	if err != nil {
-		return nil, err
-	}
+	out := zeros[int64](a.mem, a.len()) // the common cases, four times as fast
 	for i := range out {
 		if a.dtype.size == 4 {
 			out[i] = int64(int32(binary.LittleEndian.Uint32(a.data[4*i:])))
@@ -200,35 +195,34 @@ func (a *array) ints() ([]int64, error) {
 }
 
 // bools returns the elements of a bool or integer array in C order.
-func (a *array) bools() ([]bool, error) {
+func (a *array) bools() (_ []bool, err error) {
+	defer caught(&err)
 	read := a.intReader()
 	if read == nil {
 		return nil, fmt.Errorf("expected booleans, found type %s", a.dtype)
 	}
-	return gather(a, func(b []byte) bool { return read(b) != 0 })
+	return gather(a, func(b []byte) bool { return read(b) != 0 }), nil
 }
 
 // float32s returns the elements of a numeric array in C order. A float64 out
 // of float32's range becomes an infinity, which Features.Check reports.
-func (a *array) float32s() ([]float32, error) {
+func (a *array) float32s() (_ []float32, err error) {
+	defer caught(&err)
 	o := a.order()
 	switch {
 	case a.dtype == dtype{kind: 'f', size: 4} && !a.fortran: // the common case, four times as fast
-		out, err := zeros[float32](a.mem, a.len())
-		if err != nil {
-			return nil, err
-		}
+		out := zeros[float32](a.mem, a.len())
 		for i := range out {
 			out[i] = math.Float32frombits(binary.LittleEndian.Uint32(a.data[4*i:]))
 		}
 		return out, nil
 	case a.dtype.kind == 'f' && a.dtype.size == 4:
-		return gather(a, func(b []byte) float32 { return math.Float32frombits(o.Uint32(b)) })
+		return gather(a, func(b []byte) float32 { return math.Float32frombits(o.Uint32(b)) }), nil
 	case a.dtype.kind == 'f' && a.dtype.size == 8:
-		return gather(a, func(b []byte) float32 { return float32(math.Float64frombits(o.Uint64(b))) })
+		return gather(a, func(b []byte) float32 { return float32(math.Float64frombits(o.Uint64(b))) }), nil
 	}
 	if read := a.intReader(); read != nil {
-		return gather(a, func(b []byte) float32 { return float32(read(b)) })
+		return gather(a, func(b []byte) float32 { return float32(read(b)) }), nil
 	}
 	return nil, fmt.Errorf("expected numbers, found type %s", a.dtype)
 }

@@ -104,7 +104,8 @@ func (a *archive) array(name string) (*array, error) {
 // unpack decompresses and parses one member, in memory of mem. The header is read and held
 // against the declared size before room for the elements is made, and the room
 // grows with what the stream really gives.
-func unpack(f *zip.File, mem *budget.Reservation) (*array, error) {
+func unpack(f *zip.File, mem *budget.Reservation) (_ *array, err error) {
+	defer caught(&err)
 	r, err := f.Open()
 	if err != nil {
 		return nil, err
@@ -113,9 +114,7 @@ func unpack(f *zip.File, mem *budget.Reservation) (*array, error) {
 	size := f.UncompressedSize64
 	var buf []byte
 	readUpTo := func(n uint64) (err error) {
-		if buf, err = room(mem, buf, int(n)-len(buf)); err != nil {
-			return err
-		}
+		buf = room(mem, buf, int(n)-len(buf))
 		if _, err = io.ReadFull(r, buf[len(buf):n]); err == io.EOF || err == io.ErrUnexpectedEOF {
 			return errors.New("truncated")
 		}

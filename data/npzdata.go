@@ -81,12 +81,8 @@ func (l *loader) heterophilous(a *archive) (*Dataset, error) {
 	edges.done()
 	m := len(ends) / 2
 	list := &edgeList{}
-	if list.src, err = zeros[int32](l.mem, m); err == nil {
-		list.dst, err = zeros[int32](l.mem, m)
-	}
-	if err != nil {
-		return nil, a.fault("edges", err)
-	}
+	list.src = zeros[int32](l.mem, m)
+	list.dst = zeros[int32](l.mem, m)
 	for i := range list.src {
 		u, v := ends[2*i], ends[2*i+1]
 		if u < 0 || v < 0 || u >= int64(n) || v >= int64(n) {

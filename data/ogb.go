@@ -92,7 +92,7 @@ func (d *Dataset) readOGBLabels(s *fileSet) error {
 		case err != nil || v < 0 || v != math.Trunc(v) || v >= maxClasses:
 			t.fail(t.fault("expected a class, a whole number of 0 or more"))
 		}
-		keep(t, &raw, int64(v))
+		push(t.mem, &raw, int64(v))
 	})
 	if err != nil {
 		return err
@@ -124,8 +124,8 @@ func readOGBEdges(s *fileSet, n int, e *edgeList) error {
 		case len(e.src) == math.MaxInt32/2:
 			t.fail(t.fault("more than %d edges are not supported", math.MaxInt32/2))
 		default:
-			keep(t, &e.src, int32(u))
-			keep(t, &e.dst, int32(v))
+			push(t.mem, &e.src, int32(u))
+			push(t.mem, &e.dst, int32(v))
 		}
 	})
 	if err != nil {
@@ -158,7 +158,7 @@ func (d *Dataset) readOGBSplit(s *fileSet) error {
 		t := openOGB(s, path.Join("split", schemes[0], part+".csv"))
 		defer t.close()
 		list := split.parts()[i]
-		if _, _, err := t.columns(1, func(int) { keep(t, list, int32(t.index("node", 0, d.X.Rows))) }); err != nil {
+		if _, _, err := t.columns(1, func(int) { push(t.mem, list, int32(t.index("node", 0, d.X.Rows))) }); err != nil {
 			return err
 		}
 		slices.Sort(*list)

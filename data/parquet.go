@@ -81,9 +81,11 @@ func openParquet(b []byte, mem *budget.Reservation) (_ *parquetRows, err error) 
 		p.header = append(p.header, field.Name())
 	}
 	// A cell takes a byte at least; a row, as a node or an edge, several times that.
-	if err := taking(mem, budget.Mul(p.count, int64(len(p.header))+32), func() error { return nil }); err != nil {
+	least := budget.Mul(p.count, int64(len(p.header))+32)
+	if err := mem.Grow(least); err != nil {
 		return nil, err
 	}
+	mem.Shrink(least)
 	p.groups, p.cells, p.buffer = f.RowGroups(), make([]string, len(p.header)), make([]parquet.Row, max(1, 256/len(p.header)))
 	return p, nil
 }

@@ -87,10 +87,7 @@ func (l *loader) planetoid(dir, set string) (*Dataset, error) {
 	if len(ally) != allx.Rows || len(ty) != tx.Rows || len(y) != x.Rows {
 		return nil, badFile(path("ally"), "labels do not fit the features: y %d of %d rows, ally %d of %d, ty %d of %d", len(y), x.Rows, len(ally), allx.Rows, len(ty), tx.Rows)
 	}
-	if err := l.mem.Grow(128 * int64(bytes.Count(raw["test.index"], []byte{'\n'}))); err != nil { // a map and a list
-		return nil, fileFault(path("test.index"), err)
-	}
-	index, err := testIndex(path("test.index"), raw["test.index"], allx.Rows, tx.Rows)
+	index, err := testIndex(path("test.index"), raw["test.index"], allx.Rows, tx.Rows, l.mem)
 	if err != nil {
 		return nil, err
 	}
@@ -103,9 +100,7 @@ func (l *loader) planetoid(dir, set string) (*Dataset, error) {
 		return nil, badFile(dir, "%v", errNoNodes)
 	}
 	// Labels and rows of tx; the features once more; the lists of the split.
-	if err := l.mem.Grow(20*int64(n) + allx.bytes() + tx.bytes()); err != nil {
-		return nil, err
-	}
+	claim(l.mem, 20*int64(n)+allx.bytes()+tx.bytes())
 	ds := &Dataset{Name: set, Source: dir, Format: "planetoid", Classes: classes[0], Labels: slices.Repeat([]int32{-1}, n)}
 	ds.Repairs.MissingNodes = n - allx.Rows - len(index)
 	copy(ds.Labels, ally)
@@ -156,7 +151,8 @@ func stack(allx, tx *Features, row []int32) *Features {
 }
 
 // pickledFeatures reads a pickled csr_matrix or a dense array, as sparse.
-func pickledFeatures(file string, b []byte, mem *budget.Reservation) (*Features, error) {
+func pickledFeatures(file string, b []byte, mem *budget.Reservation) (_ *Features, err error) {
+	defer within(file, &err)
 	v, err := unpickle(file, b, mem)
 	if err != nil {
 		return nil, err
@@ -170,10 +166,9 @@ func pickledFeatures(file string, b []byte, mem *budget.Reservation) (*Features,
 			return nil, badFile(file, "the array was never filled")
 		}
 		if f, err = denseFeatures(o.array); err == nil && !f.IsSparse() {
-			if err = mem.Grow(4*int64(f.Rows+1) + 8*int64(f.NNZ())); err == nil {
-				mem.Shrink(f.bytes())
-				f = f.ToCSR()
-			}
+			claim(mem, 4*int64(f.Rows+1)+8*int64(f.NNZ()))
+			mem.Shrink(f.bytes())
+			f = f.ToCSR()
 		}
 	default:
 		return nil, badFile(file, "holds %s, not a matrix of features", pickle.Describe(v))
@@ -186,7 +181,8 @@ func pickledFeatures(file string, b []byte, mem *budget.Reservation) (*Features,
 
 // pickledLabels reads a pickled array of one-hot labels [N,C]; a row of zeros is
 // an unknown label.
-func pickledLabels(file string, b []byte, mem *budget.Reservation) ([]int32, int, error) {
+func pickledLabels(file string, b []byte, mem *budget.Reservation) (_ []int32, _ int, err error) {
+	defer within(file, &err)
 	v, err := unpickle(file, b, mem)
 	if err != nil {
 		return nil, 0, err
@@ -206,10 +202,7 @@ func pickledLabels(file string, b []byte, mem *budget.Reservation) ([]int32, int
 	if err != nil {
 		return nil, 0, fileFault(file, err)
 	}
-	labels, err := zeros[int32](mem, rows)
-	if err != nil {
-		return nil, 0, fileFault(file, err)
-	}
+	labels := zeros[int32](mem, rows)
 	defer mem.Shrink(4 * int64(cap(vals)))
 	for i := range labels {
 		labels[i] = -1
@@ -227,12 +220,14 @@ func pickledLabels(file string, b []byte, mem *budget.Reservation) ([]int32, int
 }
 
 // testIndex reads test.index: one node number a line, in the order of tx's rows.
-func testIndex(file string, b []byte, first, rows int) ([]int32, error) {
+func testIndex(file string, b []byte, first, rows int, mem *budget.Reservation) (_ []int32, err error) {
+	defer within(file, &err)
+	claim(mem, 128*int64(bytes.Count(b, []byte{'\n'}))) // a map and a list
 	var index []int32
 	seen := map[int64]int{} // the line of each node
 	top := int64(first) - 1
 	t := newTextFile(file, bytes.NewReader(b), nil, nil)
-	err := t.each(func() {
+	err = t.each(func() {
 		v := t.int("a node")
 		switch {
 		case t.err != nil:
@@ -262,7 +257,8 @@ func testIndex(file string, b []byte, first, rows int) ([]int32, error) {
 }
 
 // adjacency reads a pickled dict of lists: node → its neighbours.
-func adjacency(file string, b []byte, n int, mem *budget.Reservation) (*edgeList, error) {
+func adjacency(file string, b []byte, n int, mem *budget.Reservation) (_ *edgeList, err error) {
+	defer within(file, &err)
 	v, err := unpickle(file, b, mem)
 	if err != nil {
 		return nil, err
@@ -281,10 +277,7 @@ func adjacency(file string, b []byte, n int, mem *budget.Reservation) (*edgeList
 	// One list may stand in many places of a hostile file; the file's own size
 	// bounds what an honest one can say.
 	e := &edgeList{}
-	seen, err := zeros[bool](mem, n)
-	if err != nil {
-		return nil, fileFault(file, err)
-	}
+	seen := zeros[bool](mem, n)
 	defer mem.Shrink(int64(n))
 	for i, k := range d.Keys {
 		u, err := node(k)
@@ -302,12 +295,8 @@ func adjacency(file string, b []byte, n int, mem *budget.Reservation) (*edgeList
 		if len(e.src)+len(l.Items) > len(b) {
 			return nil, badFile(file, "lists more neighbours than the file has bytes; refusing to unpack a bomb")
 		}
-		if e.src, err = room(mem, e.src, len(l.Items)); err == nil {
-			e.dst, err = room(mem, e.dst, len(l.Items))
-		}
-		if err != nil {
-			return nil, fileFault(file, err)
-		}
+		e.src = room(mem, e.src, len(l.Items))
+		e.dst = room(mem, e.dst, len(l.Items))
 		for _, x := range l.Items {
 			w, err := node(x)
 			if err != nil {

@@ -50,7 +50,8 @@ func (l *loader) store(dir string) (*Dataset, error) {
 	return ds, nil
 }
 
-func (l *loader) fromStore(dir string, s *store.Store) (*Dataset, error) {
+func (l *loader) fromStore(dir string, s *store.Store) (_ *Dataset, err error) {
+	defer caught(&err)
 	about := &aboutStore{}
 	if len(s.About) > 0 {
 		if err := json.Unmarshal(s.About, about); err != nil {
@@ -90,9 +91,7 @@ func (l *loader) fromStore(dir string, s *store.Store) (*Dataset, error) {
 			g.Weights = []float32{}
 		}
 		if l.opts.Weights == LogWeights { // which changes them
-			if g.Weights, err = copied(l.mem, g.Weights); err != nil {
-				return nil, err
-			}
+			g.Weights = copied(l.mem, g.Weights)
 		}
 		if err := l.storedLoops(ds, s); err != nil {
 			return nil, err
@@ -111,12 +110,10 @@ func (l *loader) fromStore(dir string, s *store.Store) (*Dataset, error) {
 		var split Split
 		for i, part := range split.parts() {
 			list, err := store.All[int32](s, fmt.Sprintf("%s_%d", partNames[i], k))
-			if err == nil {
-				*part, err = copied(l.mem, list)
-			}
 			if err != nil {
 				return nil, err
 			}
+			*part = copied(l.mem, list)
 		}
 		ds.Splits = append(ds.Splits, split)
 	}
@@ -124,9 +121,8 @@ func (l *loader) fromStore(dir string, s *store.Store) (*Dataset, error) {
 }
 
 // copied returns a copy in memory that is claimed.
-func copied[T any](mem *budget.Reservation, x []T) ([]T, error) {
-	out, err := room(mem, []T(nil), len(x))
-	return append(out, x...), err
+func copied[T any](mem *budget.Reservation, x []T) []T {
+	return append(room(mem, []T(nil), len(x)), x...)
 }
 
 func (l *loader) storedLoops(ds *Dataset, s *store.Store) error {
@@ -134,9 +130,7 @@ func (l *loader) storedLoops(ds *Dataset, s *store.Store) error {
 	if err != nil || len(loops) == 0 {
 		return err
 	}
-	if ds.Loops, err = zeros[float32](l.mem, ds.Graph.N); err != nil {
-		return err
-	}
+	ds.Loops = zeros[float32](l.mem, ds.Graph.N)
 	for v := range ds.Loops {
 		ds.Loops[v] = -1
 	}
@@ -157,9 +151,7 @@ func (l *loader) storedFeatures(dir string, s *store.Store) (f *Features, err er
 		if err != nil {
 			return nil, err
 		}
-		if f.RowPtr, err = room(l.mem, f.RowPtr, len(at)); err != nil {
-			return nil, err
-		}
+		f.RowPtr = room(l.mem, f.RowPtr, len(at))
 		for i, p := range at {
 			if p < 0 || p > 1<<31-1 || i > 0 && p < at[i-1] {
 				return nil, badFile(dir, "has row pointers of features out of order, or more than 2³¹ values")
@@ -186,9 +178,7 @@ func (l *loader) storedFeatures(dir string, s *store.Store) (f *Features, err er
 		}
 	}
 	if !f.inFile {
-		if f.Dense, err = zeros[float32](l.mem, len(half)); err != nil {
-			return nil, err
-		}
+		f.Dense = zeros[float32](l.mem, len(half))
 	}
 	store.FromHalf(f.Dense, half)
 	return f, nil
@@ -207,10 +197,7 @@ func (l *loader) storedIDs(s *store.Store) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	ids, err := room(l.mem, []string(nil), len(at)-1)
-	if err != nil {
-		return nil, err
-	}
+	ids := room(l.mem, []string(nil), len(at)-1)
 	for i := range len(at) - 1 {
 		if at[i] < 0 || at[i] > at[i+1] || at[i+1] > int64(len(text)) {
 			return nil, badFile(s.Dir(), "has names of nodes out of order")

@@ -75,9 +75,7 @@ func (r *tableReader) header(t *table, usual string) ([]string, error) {
 		return nil, t.fault(0, "the header has %d columns; at most %d are supported", len(t.row), maxCols)
 	}
 	// Names, a map of them, and what is found of each column.
-	if err := r.mem.Grow(700 * int64(len(t.row))); err != nil {
-		return nil, fileFault(t.file, err)
-	}
+	claim(r.mem, 700*int64(len(t.row)))
 	header := slices.Clone(t.row)
 	own := map[string]bool{}
 	if r.seen == nil {

@@ -235,9 +235,9 @@ func (l *loader) tableFile(dir string, names []string, named, base string) (f ta
 }
 
 // unpack returns what a gzip or Zstandard file holds, in memory that it has claimed.
-func (l *loader) unpack(path string, b []byte) ([]byte, error) {
+func (l *loader) unpack(path string, b []byte) (_ []byte, err error) {
+	defer within(path, &err)
 	var r io.Reader
-	var err error
 	kind := "gzip"
 	if strings.HasSuffix(path, ".zst") {
 		kind = "Zstandard"
@@ -248,9 +248,7 @@ func (l *loader) unpack(path string, b []byte) ([]byte, error) {
 				size = h.FrameContentSize
 			}
 			window := 2 * int64(min(size, 1<<40))
-			if err := l.mem.Grow(window); err != nil {
-				return nil, fileFault(path, err)
-			}
+			claim(l.mem, window)
 			defer l.mem.Shrink(window)
 			var z *zstd.Decoder
 			if z, err = zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(min(max(size, 1<<10), 1<<40))); err == nil {
@@ -269,9 +267,7 @@ func (l *loader) unpack(path string, b []byte) ([]byte, error) {
 	}
 	var out []byte
 	for {
-		if out, err = room(l.mem, out, 1); err != nil {
-			return nil, fileFault(path, err)
-		}
+		out = room(l.mem, out, 1)
 		n, err := r.Read(out[len(out):cap(out)])
 		out = out[:len(out)+n]
 		if err == io.EOF {

@@ -14,8 +14,8 @@ import (
 
 // edges reads the table of edges into e: source, target and optionally weight, with or
 // without a header. header is called when e.w and e.merge are known. Ids are those of the nodes, or 0..n-1 without a table of them.
-func (r *tableReader) edges(from tableFile, nodes *nodeTable, n int, e *edgeList, header func(e *edgeList)) error {
-	file := from.path
+func (r *tableReader) edges(from tableFile, nodes *nodeTable, n int, e *edgeList, header func(e *edgeList)) (err error) {
+	defer within(from.path, &err)
 	sample := sampleRows(from, r.mem)
 	t := newTable(from, r.mem)
 	defer t.close()
@@ -23,14 +23,9 @@ func (r *tableReader) edges(from tableFile, nodes *nodeTable, n int, e *edgeList
 	if errors.As(t.err, &fe) && fe.Line == 0 && !from.parquet {
 		fe.hint("a graph without edges has the header line source,target alone")
 	}
-	var err error
 	if e.sink == nil {
-		if e.src, err = room(r.mem, e.src, t.most); err == nil {
-			e.dst, err = room(r.mem, e.dst, t.most)
-		}
-		if err != nil {
-			return fileFault(file, err)
-		}
+		e.src = room(r.mem, e.src, t.most)
+		e.dst = room(r.mem, e.dst, t.most)
 	}
 	e.merge = cmp.Or(r.asked.Merge, r.file.Edges.Merge)
 	if e.merge == "" && r.want != nil {
@@ -93,7 +88,7 @@ func (r *tableReader) edges(from tableFile, nodes *nodeTable, n int, e *edgeList
 			}
 		}
 		if err := e.add(u, v, float32(w), r.mem); err != nil {
-			return fileFault(file, err)
+			return fileFault(from.path, err)
 		}
 	}
 	return endFaults(faults, t.err)
@@ -203,7 +198,7 @@ func (r *tableReader) listExtra(file string, header []string, col *[3]int, sampl
 		var p profile
 		for _, row := range sample[min(1, len(sample)):] {
 			if i < len(row) {
-				_ = p.add(row[i], nil) // without a limit it cannot fail
+				p.add(row[i], nil)
 			}
 		}
 		kind := "text"

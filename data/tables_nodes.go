@@ -129,9 +129,7 @@ func guessID(nodes, edges tableFile, mem *budget.Reservation) (int, error) {
 				sets[j] = nil
 				continue
 			}
-			if err := mem.Grow(64 + int64(len(s))); err != nil {
-				return -1, fileFault(nodes.path, err)
-			}
+			claim(mem, 64+int64(len(s)))
 			claimed += 64 + int64(len(s))
 			set[strings.Clone(s)] = true
 		}
@@ -196,7 +194,8 @@ func (r *tableReader) nodes(from, edges tableFile) (*nodeTable, error) {
 
 // firstPass reads ids, labels and split, and looks at the columns of features. edges is
 // looked at where the column of the ids has to be guessed.
-func (r *tableReader) firstPass(from, edges tableFile, faults *Faults) (*nodeTable, error) {
+func (r *tableReader) firstPass(from, edges tableFile, faults *Faults) (_ *nodeTable, err error) {
+	defer within(from.path, &err)
 	t := newTable(from, r.mem)
 	defer t.close()
 	if t.next(); t.err != nil {
@@ -230,14 +229,14 @@ func (r *tableReader) firstPass(from, edges tableFile, faults *Faults) (*nodeTab
 		}
 		// The id, as a string, in a list and in the map of them; its line, its place in
 		// the split, and where its features begin. Lists have room to grow.
-		claim := 200 + 2*int64(len(id))
+		held := 200 + 2*int64(len(id))
 		if at.time >= 0 {
-			claim += 16
+			held += 16
 		}
 		if at.label >= 0 {
-			claim += 64 + 2*int64(len(t.row[at.label]))
+			held += 64 + 2*int64(len(t.row[at.label]))
 		}
-		if err := r.mem.Grow(claim); err != nil {
+		if err := r.mem.Grow(held); err != nil {
 			e := fileFault(t.file, err)
 			e.Line = t.line()
 			return nil, e
@@ -278,9 +277,7 @@ func (r *tableReader) firstPass(from, edges tableFile, faults *Faults) (*nodeTab
 			continue
 		}
 		for j, c := range at.features {
-			if err := nt.profiles[j].add(t.row[c], r.mem); err != nil {
-				return nil, fileFault(t.file, err)
-			}
+			nt.profiles[j].add(t.row[c], r.mem)
 			nt.form.add(t.row[c])
 		}
 		nt.form.end()
@@ -382,7 +379,8 @@ func (r *tableReader) match(file string, nt *nodeTable) (columns []columnValues,
 }
 
 // values reads the columns of features and prepares them.
-func (r *tableReader) values(from tableFile, nt *nodeTable, columns []columnValues, out []schema.LeftOut, faults *Faults) error {
+func (r *tableReader) values(from tableFile, nt *nodeTable, columns []columnValues, out []schema.LeftOut, faults *Faults) (err error) {
+	defer within(from.path, &err)
 	t := newTable(from, r.mem)
 	defer t.close()
 	if t.next(); t.err != nil {
@@ -403,21 +401,15 @@ func (r *tableReader) values(from tableFile, nt *nodeTable, columns []columnValu
 			c := &columns[j]
 			s := t.row[c.at]
 			var ok bool
-			var err error
 			if c.column.Kind == schema.Value {
 				var x float64
 				if x, ok = cellValue(schema.Value, s); float32(x) != 0 {
-					if raw.Col, err = room(r.mem, raw.Col, 1); err == nil {
-						raw.Val, err = room(r.mem, raw.Val, 1)
-					}
-					raw.Col, raw.Val = append(raw.Col, k), append(raw.Val, float32(x))
+					push(r.mem, &raw.Col, k)
+					push(r.mem, &raw.Val, float32(x))
 				}
 				k++
 			} else {
-				ok, err = c.add(s, r.mem)
-			}
-			if err != nil {
-				return fileFault(t.file, err)
+				ok = c.add(s, r.mem)
 			}
 			if !ok {
 				faults.add(r.cellFault(t, c, t.row[nt.at.id]))
@@ -478,9 +470,10 @@ func (r *tableReader) prepare(file string, nt *nodeTable, columns []columnValues
 	} else {
 		for j := range columns {
 			c := &columns[j]
-			if err := taking(r.mem, 8*int64(len(c.Numbers)), func() error { c.column.Fit(c.Values); return nil }); err != nil {
-				return fileFault(file, err)
-			}
+			held := 8 * int64(len(c.Numbers))
+			claim(r.mem, held)
+			c.column.Fit(c.Values)
+			r.mem.Shrink(held)
 			nt.schema.Columns = append(nt.schema.Columns, c.column)
 		}
 	}

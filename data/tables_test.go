@@ -416,9 +416,7 @@ func TestTimesThatAreNotRead(t *testing.T) {
 	for _, form := range []string{"Jan 02, 2006 15:04", "Mon, 02 Jan 2006 15:04:05", "02-Jan-2006 1504", "2006.01.02 15:04", "20060102T15", "15:04:05.000", "2006-01-02T15:04:05Z[UTC]"} {
 		var p profile
 		for i := range 40 {
-			if err := p.add(time.Unix(1e9+int64(i)*100_003, 0).UTC().Format(form), nil); err != nil {
-				t.Fatal(err)
-			}
+			p.add(time.Unix(1e9+int64(i)*100_003, 0).UTC().Format(form), nil)
 		}
 		if kind, reason := p.kind("x"); kind != schema.Ignore || !strings.Contains(reason, "times of a form that is not read") {
 			t.Errorf("%s: %s, %s", form, kind, reason)
@@ -435,9 +433,7 @@ func TestNumbersThatAreNotRead(t *testing.T) {
 	} {
 		var p profile
 		for i := range 40 {
-			if err := p.add(fmt.Sprintf(form, i+1), nil); err != nil {
-				t.Fatal(err)
-			}
+			p.add(fmt.Sprintf(form, i+1), nil)
 		}
 		if kind, reason := p.kind("x"); kind != schema.Ignore || !strings.Contains(reason, want) {
 			t.Errorf("%s: %s, %s", form, kind, reason)

@@ -53,7 +53,8 @@ func (t *textFile) next() (ok bool) {
 
 // each calls line on every line, up to a fault, which it returns. What a line is of is told by its
 // number, so that one that is blank is a fault, but at the end.
-func (t *textFile) each(line func()) error {
+func (t *textFile) each(line func()) (err error) {
+	defer t.within(&err)
 	for last := 0; t.next(); last = t.n {
 		if blank := last + 1; blank < t.n {
 			e := badFile(t.file, "the line is blank, and what stands behind it would be taken for that of the line before").hint("write what is missing there, or remove the line")
@@ -111,11 +112,7 @@ func (t *textFile) keep(part []byte) error {
 	if err := t.spend(len(part)); err != nil {
 		return err
 	}
-	spill, err := room(t.mem, t.spill, len(part))
-	if err != nil {
-		return t.over(err)
-	}
-	t.spill = append(spill, part...)
+	t.spill = append(room(t.mem, t.spill, len(part)), part...)
 	return nil
 }
 
@@ -136,17 +133,11 @@ func (t *textFile) over(err error) error {
 	return e
 }
 
-// keep appends a value that was read from t to a list; see [room].
-func keep[T any](t *textFile, list *[]T, v T) {
-	if len(*list) == cap(*list) {
-		grown, err := room(t.mem, *list, 1)
-		if err != nil {
-			t.fail(t.over(err))
-			return
-		}
-		*list = grown
+// within is [within] for what is read of the text.
+func (t *textFile) within(err *error) {
+	if p := recover(); p != nil {
+		*err = t.over(refusal(p))
 	}
-	*list = append(*list, v)
 }
 
 func separator(c byte) bool { return c == ' ' || c == ',' || c == '\t' }
@@ -299,7 +290,7 @@ func (t *textFile) columns(most int, take func(c int)) (rows, cols int, err erro
 func (t *textFile) floats(what string) (*Features, error) {
 	f := &Features{}
 	var err error
-	f.Rows, f.Cols, err = t.columns(maxCols, func(int) { keep(t, &f.Dense, t.float(what)) })
+	f.Rows, f.Cols, err = t.columns(maxCols, func(int) { push(t.mem, &f.Dense, t.float(what)) })
 	if err != nil {
 		return nil, err
 	}
@@ -311,7 +302,7 @@ func (t *textFile) floats(what string) (*Features, error) {
 
 // ints reads a whole file of whole numbers, row by row.
 func (t *textFile) ints(what string, most int) (values []int64, cols int, err error) {
-	rows, cols, err := t.columns(most, func(int) { keep(t, &values, t.int(what)) })
+	rows, cols, err := t.columns(most, func(int) { push(t.mem, &values, t.int(what)) })
 	if err == nil && rows == 0 {
 		err = badFile(t.file, "the file is empty")
 	}

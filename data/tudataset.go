@@ -55,26 +55,13 @@ func (l *loader) tu(s *fileSet, name string) (*Collection, error) {
 
 	var d described
 	if s.has(file("node_labels")) {
-		values, err := readIntRows(s, file("node_labels"), "the label of a node", len(order))
-		if err != nil {
+		if d.labels, d.labelCols, err = readNodeLabels(s, file("node_labels"), order); err != nil {
 			return nil, err
-		}
-		d.labelCols = len(values) / len(order)
-		if d.labels, err = permute(l.mem, values, d.labelCols, order); err != nil {
-			return nil, fileFault(s.path(file("node_labels")), err)
 		}
 	}
 	if s.has(file("node_attributes")) {
-		t := s.open(file("node_attributes"))
-		defer t.close()
-		if d.attrs, err = t.floats("an attribute of a node"); err != nil {
+		if d.attrs, err = readAttributes(s, file("node_attributes"), order); err != nil {
 			return nil, err
-		}
-		if d.attrs.Rows != len(order) {
-			return nil, t.short("describes %d nodes, %s has %d", d.attrs.Rows, file("graph_indicator"), len(order))
-		}
-		if d.attrs.Dense, err = permute(l.mem, d.attrs.Dense, d.attrs.Cols, order); err != nil {
-			return nil, t.over(err)
 		}
 	}
 	if err := c.describe(l.opts.NodeFeatures, d, l.mem); err != nil {
@@ -96,38 +83,52 @@ func readInts(s *fileSet, name, what string, cols int) ([]int64, error) {
 	return values, err
 }
 
-// readIntRows reads a file of one row of whole numbers for each node.
-func readIntRows(s *fileSet, name, what string, nodes int) ([]int64, error) {
+// readNodeLabels reads a row of whole numbers for each node.
+func readNodeLabels(s *fileSet, name string, order []int32) (values []int64, cols int, err error) {
 	t := s.open(name)
 	defer t.close()
-	values, cols, err := t.ints(what, 1024)
-	if err != nil {
+	defer t.within(&err)
+	if values, cols, err = t.ints("the label of a node", 1024); err != nil {
+		return nil, 0, err
+	}
+	if len(values) != cols*len(order) {
+		return nil, 0, t.short("describes %d nodes, there are %d", len(values)/cols, len(order))
+	}
+	return permute(t.mem, values, cols, order), cols, nil
+}
+
+// readAttributes reads a row of numbers for each node.
+func readAttributes(s *fileSet, name string, order []int32) (x *Features, err error) {
+	t := s.open(name)
+	defer t.close()
+	defer t.within(&err)
+	if x, err = t.floats("an attribute of a node"); err != nil {
 		return nil, err
 	}
-	if len(values) != cols*nodes {
-		return nil, t.short("describes %d nodes, there are %d", len(values)/cols, nodes)
+	if x.Rows != len(order) {
+		return nil, t.short("describes %d nodes, there are %d", x.Rows, len(order))
 	}
-	return values, nil
+	x.Dense = permute(t.mem, x.Dense, x.Cols, order)
+	return x, nil
 }
 
 // readIndicator reads which graph each node belongs to, sets Offset, and returns
 // the new number of each node: graph by graph, in the file's order within one.
-func (c *Collection) readIndicator(s *fileSet, name string) ([]int32, error) {
+func (c *Collection) readIndicator(s *fileSet, name string) (_ []int32, err error) {
 	t := s.open(name)
 	defer t.close()
+	defer t.within(&err)
 	var in []int32 // the graph of each node, from 0
-	if err := t.mem.Grow(8 * int64(len(c.Labels)+1)); err != nil {
-		return nil, t.over(err)
-	}
+	claim(t.mem, 8*int64(len(c.Labels)+1))
 	c.Offset = make([]int32, len(c.Labels)+1)
-	err := t.each(func() {
+	err = t.each(func() {
 		g := t.index("graph", 1, len(c.Labels)+1)
 		t.end("the number of one graph")
 		if len(in) == math.MaxInt32-1 {
 			t.fail(badFile(t.file, "more than %d nodes", math.MaxInt32-1))
 		}
 		c.Offset[g]++
-		keep(t, &in, int32(g-1))
+		push(t.mem, &in, int32(g-1))
 	})
 	if err != nil {
 		return nil, err
@@ -148,16 +149,13 @@ func (c *Collection) readIndicator(s *fileSet, name string) ([]int32, error) {
 
 // permute puts row i of a matrix into row order[i] of another, which takes its place in
 // mem.
-func permute[T any](mem *budget.Reservation, rows []T, cols int, order []int32) ([]T, error) {
-	out, err := zeros[T](mem, len(rows))
-	if err != nil {
-		return nil, err
-	}
+func permute[T any](mem *budget.Reservation, rows []T, cols int, order []int32) []T {
+	out := zeros[T](mem, len(rows))
 	for i, to := range order {
 		copy(out[int(to)*cols:], rows[i*cols:(i+1)*cols])
 	}
 	mem.Shrink(int64(cap(rows)) * int64(unsafe.Sizeof(*new(T))))
-	return out, nil
+	return out
 }
 
 // readTUEdges reads the list of edges and gives nodes their new numbers.
@@ -178,14 +176,15 @@ func (c *Collection) readTUEdges(s *fileSet, name string, order []int32) (*edgeL
 		if b < c.Offset[g] || b >= c.Offset[g+1] {
 			t.fail(t.fault("the edge joins node %d of graph %d and node %d of graph %d", u, g+1, v, c.GraphOf(b)+1))
 		}
-		keep(t, &e.src, a)
-		keep(t, &e.dst, b)
+		push(t.mem, &e.src, a)
+		push(t.mem, &e.dst, b)
 	})
 	return e, err
 }
 
 // readEdgeLabels reads a label for each line of the list of edges.
-func (c *Collection) readEdgeLabels(s *fileSet, name string, list *edgeList) error {
+func (c *Collection) readEdgeLabels(s *fileSet, name string, list *edgeList) (err error) {
+	defer within(s.path(name), &err)
 	labels, err := readInts(s, name, "the label of an edge", 1)
 	if err != nil {
 		return err
@@ -193,9 +192,7 @@ func (c *Collection) readEdgeLabels(s *fileSet, name string, list *edgeList) err
 	if len(labels) != len(list.src) {
 		return badFile(s.path(name), "has %d lines, the list of edges has %d", len(labels), len(list.src)).hint("line i is the label of the edge in line i")
 	}
-	if err := s.l.mem.Grow(24*int64(len(c.Graphs)) + 8*int64(c.NumEdges())); err != nil {
-		return fileFault(s.path(name), err)
-	}
+	claim(s.l.mem, 24*int64(len(c.Graphs))+8*int64(c.NumEdges()))
 	c.EdgeLabels = make([][]int64, len(c.Graphs))
 	for g, one := range c.Graphs {
 		c.EdgeLabels[g] = make([]int64, len(one.Edges))

@@ -173,14 +173,13 @@ func writeNPY(w io.Writer, descr string, values any, shape ...int) error {
 // planted reads what [Dataset.WritePlanted] has listed beside the tables: what is wrong among
 // the edges, and what is missing. It is no part of the data, nor of their checksum. Another
 // table of that name is not read.
-func (l *loader) planted(ds *Dataset, path string, index map[string]int32) error {
+func (l *loader) planted(ds *Dataset, path string, index map[string]int32) (err error) {
+	defer within(path, &err)
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
 		return err
 	}
-	if err := l.mem.Grow(info.Size()); err != nil {
-		return fileFault(path, err)
-	}
+	claim(l.mem, info.Size())
 	defer l.mem.Shrink(info.Size())
 	b, err := os.ReadFile(path)
 	if err != nil || !bytes.HasPrefix(b, []byte(strings.Join(truthHeader, ",")+"\n")) {
