@@ -16,9 +16,7 @@ type edgeList struct {
 	w        []float32 // nil or one for each edge
 	merge    string    // what weight equal edges have together: MergeFirst and so on
 	loops    []float32 // [n], made by build where edges have weights; see Dataset.Loops
-
-	spill *spill    // where build writes the graph to, if not into memory
-	sink  store.Add // where add puts edges, if not into the list
+	sink     store.Add // where add puts edges, if not into the list
 }
 
 // add appends an edge. There is room for its ends.
@@ -33,6 +31,19 @@ func (e *edgeList) add(u, v int32, w float32, mem *budget.Reservation) error {
 	return nil
 }
 
+// graph makes the graph of a data set of n nodes of a list that is whole, into memory or into a
+// store, and drops the list. symmetric is of [edgeList.build].
+func (l *loader) graph(ds *Dataset, e *edgeList, n int, symmetric bool) (err error) {
+	if l.spill != nil {
+		ds.Graph, err = l.spill.write(e, n, l.opts.Directed, symmetric, &ds.Repairs)
+	} else {
+		ds.Graph, err = e.build(n, l.opts.Directed, symmetric, &ds.Repairs, l.mem)
+	}
+	ds.Loops = e.loops
+	e.done(l.mem)
+	return err
+}
+
 // build makes the graph and counts what was repaired. symmetric says that the
 // format lists every undirected edge in both directions, so that a missing
 // direction is worth a count rather than a second one.
@@ -41,9 +52,6 @@ func (e *edgeList) add(u, v int32, w float32, mem *budget.Reservation) error {
 // list may be dropped with [edgeList.done].
 func (e *edgeList) build(n int, directed, symmetric bool, rep *Repairs, mem *budget.Reservation) (g *graph.Graph, err error) {
 	defer caught(&err)
-	if e.spill != nil {
-		return e.spill.write(e, n, directed, symmetric, rep)
-	}
 	m := int64(len(e.src))
 	if e.w == nil && e.merge == MergeSum { // how often an edge is listed
 		e.w = zeros[float32](mem, len(e.src))
@@ -140,7 +148,6 @@ func (e *edgeList) build(n int, directed, symmetric bool, rep *Repairs, mem *bud
 	return g, nil
 }
 
-// weighLoops enters the weights of listed self-loops in e.loops.
 func (e *edgeList) weighLoops(list []int32, n int, mem *budget.Reservation) {
 	if e.w == nil || len(list) == 0 {
 		return
@@ -160,7 +167,6 @@ func (e *edgeList) weighLoops(list []int32, n int, mem *budget.Reservation) {
 	}
 }
 
-// merged returns the weight that equal edges have together.
 func (e *edgeList) merged(list []int32) float32 {
 	sum, top := 0.0, float32(0)
 	for _, i := range list {

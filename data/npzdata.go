@@ -80,9 +80,7 @@ func (l *loader) heterophilous(a *archive) (*Dataset, error) {
 	}
 	edges.done()
 	m := len(ends) / 2
-	list := &edgeList{}
-	list.src = zeros[int32](l.mem, m)
-	list.dst = zeros[int32](l.mem, m)
+	list := &edgeList{src: zeros[int32](l.mem, m), dst: zeros[int32](l.mem, m)}
 	for i := range list.src {
 		u, v := ends[2*i], ends[2*i+1]
 		if u < 0 || v < 0 || u >= int64(n) || v >= int64(n) {
@@ -96,16 +94,11 @@ func (l *loader) heterophilous(a *archive) (*Dataset, error) {
 			return nil, err
 		}
 	}
-	list.spill = l.spill
-	if ds.Graph, err = list.build(n, l.opts.Directed, false, &ds.Repairs, l.mem); err != nil {
+	if err := l.graph(ds, list, n, false); err != nil {
 		return nil, a.fault("edges", err)
 	}
-	ds.Loops = list.loops
-	list.done(l.mem)
-	if ds.Splits, err = maskSplits(a, n); err != nil {
-		return nil, err
-	}
-	return ds, nil
+	ds.Splits, err = maskSplits(a, n)
+	return ds, err
 }
 
 // edgeWeights reads one number for each of m edges, if there is such an array; nil if there is
@@ -241,16 +234,12 @@ func (l *loader) csrParts(a *archive) (*Dataset, error) {
 	if err != nil {
 		return nil, a.fault("adj_*", err)
 	}
-	list.spill = l.spill
-	if ds.Graph, err = list.build(n, l.opts.Directed, true, &ds.Repairs, l.mem); err != nil {
+	if err := l.graph(ds, list, n, true); err != nil {
 		return nil, a.fault("adj_*", err)
 	}
-	ds.Loops = list.loops
-	list.done(l.mem)
 	return ds, nil
 }
 
-// csr reads the four arrays of a CSR matrix.
 func (a *archive) csr(prefix string) (*csrMatrix, error) {
 	shape, err := a.array(prefix + "shape")
 	if err != nil {

@@ -117,11 +117,9 @@ func (l *loader) planetoid(dir, set string) (*Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	list.spill = l.spill
-	if ds.Graph, err = list.build(n, l.opts.Directed, true, &ds.Repairs, l.mem); err != nil {
+	if err := l.graph(ds, list, n, true); err != nil {
 		return nil, fileFault(path("graph"), err)
 	}
-	list.done(l.mem)
 
 	s := Split{Test: slices.Clone(index)}
 	slices.Sort(s.Test)
