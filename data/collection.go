@@ -333,7 +333,6 @@ func (c *Collection) describe(want NodeFeatures, d described, mem *budget.Reserv
 	return nil
 }
 
-// degrees returns the degree of every node.
 func (c *Collection) degrees() []int64 {
 	out := make([]int64, 0, c.Nodes())
 	for _, g := range c.Graphs {

@@ -48,7 +48,6 @@ type profile struct {
 // Gaps are what a cell holds, in any case, where its value is missing.
 var Gaps = []string{"", "?", "na", "n/a", "#n/a", "nan", "none", "null", `\n`, "nat"}
 
-// gap reports whether a cell says that its value is missing.
 func gap(s string) bool { return len(s) <= 4 && slices.Contains(Gaps, strings.ToLower(s)) }
 
 // yesNo reads a boolean that is a word.
@@ -140,7 +139,6 @@ func dressing(s string) (signs string) {
 
 func isNumber(s string) bool { _, ok := number(s); return ok }
 
-// add looks at a cell.
 func (p *profile) add(s string, mem *budget.Reservation) {
 	row := p.rows
 	p.rows++
@@ -271,7 +269,6 @@ type rowForm struct {
 
 func newRowForm() rowForm { return rowForm{binary: true, counts: true, unit1: true, unit2: true} }
 
-// add looks at a cell.
 func (f *rowForm) add(s string) {
 	if !f.binary && !f.counts && !f.unit1 && !f.unit2 {
 		return
@@ -291,7 +288,6 @@ func (f *rowForm) add(s string) {
 	f.squares += float64(x * x)
 }
 
-// end ends a row.
 func (f *rowForm) end() {
 	near := func(v float64) bool { return v == 0 || math.Abs(v-1) <= unitSlack }
 	f.unit1 = f.unit1 && near(f.sum)

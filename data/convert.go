@@ -159,7 +159,6 @@ func putIDs(b *store.Builder, ids []string) error {
 	return errors.Join(text.Close(), store.PutArray(b, "ids_indptr", store.Int64, list))
 }
 
-// store writes the matrix in the form that it has.
 func (f *Features) store(b *store.Builder, half bool) error {
 	if f.IsSparse() {
 		at := make([]int64, len(f.RowPtr))

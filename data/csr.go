@@ -18,7 +18,6 @@ type csrMatrix struct {
 
 func (*csrMatrix) Describe() string { return "a csr_matrix" }
 
-// arrays returns the arrays by what SciPy calls them.
 func (c *csrMatrix) arrays() map[string]**array {
 	return map[string]**array{"indptr": &c.indptr, "indices": &c.indices, "data": &c.data}
 }
@@ -169,7 +168,6 @@ func (c *csrMatrix) entries() (ptr []int64, col []int32, val []float32, err erro
 	return ptr, col, val, nil
 }
 
-// pointers checks the row pointers.
 func (c *csrMatrix) pointers() (ptr []int64, err error) {
 	if err = c.indptr.dims(1); err == nil {
 		ptr, err = c.indptr.ints()
@@ -195,7 +193,6 @@ func (c *csrMatrix) pointers() (ptr []int64, err error) {
 	return ptr, nil
 }
 
-// columns checks the column indices.
 func (c *csrMatrix) columns() (_ []int32, err error) {
 	var index []int64
 	if err = c.indices.dims(1); err == nil {

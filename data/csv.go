@@ -105,7 +105,6 @@ func oldMac(file string, line int) *FileError {
 	return &FileError{File: file, Line: line, Offset: -1, Msg: "the line ends in a carriage return alone, as on old Macs", Hint: "save the file with line feeds, for example with: tr '\\r' '\\n'"}
 }
 
-// close gives back what the table holds.
 func (t *table) close() {
 	if p, ok := t.r.(*parquetRows); ok {
 		p.close()

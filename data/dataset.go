@@ -229,7 +229,6 @@ func (l *loader) finish(path string, r reader) (_ *Dataset, err error) {
 	return ds, nil
 }
 
-// corrupt damages the graph as the options say.
 func (l *loader) corrupt(ds *Dataset) error {
 	if l.opts.AddEdges == 0 && l.opts.RemoveEdges == 0 {
 		return nil

@@ -91,7 +91,6 @@ func DescribeTables(dir string, opts LoadOptions) (_ string, err error) {
 	return b.String(), nil
 }
 
-// describeNodes writes the part of schema.toml on the nodes.
 func (r *tableReader) describeNodes(from, edges tableFile, field func(name, value, comment string), b *strings.Builder) (*nodeTable, error) {
 	faults := &Faults{}
 	nt, err := r.firstPass(from, edges, faults)

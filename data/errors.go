@@ -83,7 +83,6 @@ func fileFault(file string, err error) *FileError {
 	return &FileError{File: file, Offset: -1, Err: err}
 }
 
-// hint adds advice to an error.
 func (e *FileError) hint(format string, args ...any) *FileError {
 	e.Hint = fmt.Sprintf(format, args...)
 	return e
@@ -95,7 +94,6 @@ func (e *FileError) because(err error) *FileError {
 	return e
 }
 
-// in names the array that an error is about.
 func (e *FileError) in(part string) *FileError {
 	e.Part = part
 	return e

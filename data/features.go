@@ -224,7 +224,6 @@ func notFinite(node, col int, v float32) error {
 	return fmt.Errorf("the feature of node %d in column %d is %v; replace it with a finite number", node, col, v)
 }
 
-// denseFeatures reads a two-dimensional array.
 func denseFeatures(a *array) (*Features, error) {
 	if err := a.dims(2); err != nil {
 		return nil, err

@@ -22,7 +22,6 @@ type fileSet struct {
 	prefix string // of the members' names in the .zip
 }
 
-// openZip reads the table of contents of a .zip.
 func (l *loader) openZip(file string) (*fileSet, error) {
 	b, err := l.file(file)
 	if err != nil {
@@ -96,12 +95,10 @@ func (s *fileSet) list(dir string) (files, folders []string) {
 	return files, folders
 }
 
-// path is what a file is called in errors.
 func (s *fileSet) path(name string) string {
 	return filepath.Join(s.root, filepath.FromSlash(name))
 }
 
-// has reports whether there is a file of this name.
 func (s *fileSet) has(name string) bool {
 	if s.zip != nil {
 		return s.zip.has(s.prefix + name)

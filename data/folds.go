@@ -173,7 +173,6 @@ func (c *Collection) readFolds(s *fileSet) error {
 	return nil
 }
 
-// readFold reads one file of graph numbers.
 func (c *Collection) readFold(s *fileSet, name string) ([]int32, error) {
 	t := s.open(name)
 	defer t.close()

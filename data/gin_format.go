@@ -71,7 +71,6 @@ type ginReader struct {
 	attrCols int
 }
 
-// graph reads graph number k of count.
 func (r *ginReader) graph(k, count int64) error {
 	if !r.next() {
 		return cmp.Or[error](r.err, r.short("the file ends after %d of %d graphs", k, count))

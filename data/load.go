@@ -46,7 +46,6 @@ func newLoader(opts LoadOptions) *loader {
 	return &loader{opts: opts, sum: sha256.New(), mem: mem, left: budget.Mul(unpackedText, opts.MaxBytes)}
 }
 
-// newLoading checks the options and returns a loader.
 func newLoading(opts LoadOptions) (*loader, error) {
 	spec, err := ParseSplit(opts.Split)
 	err = cmp.Or(err, CheckMerge(opts.Tables.Merge), opts.Weights.Check())
@@ -100,7 +99,6 @@ func (l *loader) withoutTables(path string) error {
 	return badFile(path, "options say which columns of tables are what, and these data have no tables").hint("leave --id, --label, --source, --target, --weight, --ignore and --merge out")
 }
 
-// checksum is the SHA-256 over the files that were read.
 func (l *loader) checksum() string { return hex.EncodeToString(l.sum.Sum(nil)) }
 
 // reader reads what a path was recognised as: one of its functions is set.
@@ -124,7 +122,6 @@ func LoadAny(path string, opts LoadOptions) (*Dataset, *Collection, error) {
 	return ds, nil, err
 }
 
-// recognise finds out the format of what is at path.
 func (l *loader) recognise(path string) (reader, error) {
 	if path == Synthetic {
 		return reader{dataset: l.synthetic}, nil

@@ -84,7 +84,6 @@ func (f *Features) bytes() int64 {
 	return 4 * int64(cap(f.RowPtr)+cap(f.Col)+cap(f.Val)+cap(f.Dense))
 }
 
-// graphBytes returns the memory of a graph.
 func graphBytes(g *graph.Graph) int64 { return 8*int64(cap(g.Edges)) + 4*int64(cap(g.Weights)) }
 
 // limited is caught where all that is at a path is read: the error says what to do.

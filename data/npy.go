@@ -39,7 +39,6 @@ func parseDtype(s string) (dtype, error) {
 	return dtype{}, fmt.Errorf("type %s is not supported: save the array as float32, float64, int32, int64 or bool", quote(s))
 }
 
-// valid reports whether elements of the type can be read.
 func (d dtype) valid() bool {
 	return d.kind == 'S' && d.size > 0 || slices.Contains([]string{"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"}, d.name())
 }
@@ -106,10 +105,8 @@ func newArray(d dtype, shape []int, fortran bool, data []byte) (*array, error) {
 // shapeString formats a shape as NumPy does, for errors.
 func shapeString(shape []int) string { return strings.ReplaceAll(fmt.Sprint(shape), " ", ",") }
 
-// len returns the number of elements.
 func (a *array) len() int { return len(a.data) / a.dtype.size }
 
-// dims checks the number of dimensions.
 func (a *array) dims(n int) error {
 	if len(a.shape) != n {
 		return fmt.Errorf("expected %d dimension(s), found shape %s", n, shapeString(a.shape))
@@ -247,7 +244,6 @@ func parseNPY(b []byte) (*array, error) {
 	return newArray(h.dtype, h.shape, h.fortran, b[h.size:])
 }
 
-// parseNPYHeader reads the header of a .npy file.
 func parseNPYHeader(b []byte) (npyHeader, error) {
 	var h npyHeader
 	if len(b) == 0 {
@@ -355,7 +351,6 @@ func (p *literal) peek() string {
 	return literalToken.FindString(string(*p))
 }
 
-// next takes the next token.
 func (p *literal) next() string {
 	t := p.peek()
 	*p = (*p)[len(t):]
@@ -369,7 +364,6 @@ func (p *literal) expect(token string) error {
 	return nil
 }
 
-// str takes a quoted string.
 func (p *literal) str() (string, error) {
 	t := p.next()
 	switch {

@@ -72,7 +72,6 @@ func (l *loader) openArchive(file string, b []byte, most int64, suffix, kind, ad
 	return a, nil
 }
 
-// has reports whether all the arrays are there.
 func (a *archive) has(names ...string) bool {
 	for _, n := range names {
 		if a.parts[n] == nil {
@@ -82,12 +81,10 @@ func (a *archive) has(names ...string) bool {
 	return true
 }
 
-// fault reports what is wrong with one array.
 func (a *archive) fault(name string, err error) error {
 	return fileFault(a.file, err).in(quote(name))
 }
 
-// array unpacks one array.
 func (a *archive) array(name string) (*array, error) {
 	f := a.parts[name]
 	if f == nil {
@@ -148,7 +145,6 @@ func unpack(f *zip.File, mem *budget.Reservation) (_ *array, err error) {
 	return arr, nil
 }
 
-// nameList shows the first few of some names.
 func nameList(names []string) string {
 	if len(names) == 0 {
 		return "nothing"

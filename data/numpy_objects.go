@@ -173,7 +173,6 @@ func (n numpyObjects) SetState(r *pickle.Reader, obj, state any) error {
 	return fmt.Errorf("sets the state of %s", pickle.Describe(obj))
 }
 
-// scalar returns the value of a NumPy scalar.
 func scalar(d dtype, b []byte) (any, error) {
 	a, err := newArray(d, nil, false, b)
 	if err != nil {
@@ -204,7 +203,6 @@ func latin1(s string) (pickle.Bytes, error) {
 	return out, nil
 }
 
-// dims reads a tuple of dimensions.
 func dims(v any) ([]int, error) {
 	t, ok := v.(pickle.Tuple)
 	if !ok || len(t) > 8 {
@@ -221,7 +219,6 @@ func dims(v any) ([]int, error) {
 	return out, nil
 }
 
-// truth is Python's bool() of a flag.
 func truth(v any) bool {
 	switch b := v.(type) {
 	case bool:

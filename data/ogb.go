@@ -74,7 +74,6 @@ func hasOGB(s *fileSet, name string) bool { return s.has(ogbName(s, name)) }
 
 func openOGB(s *fileSet, name string) *textFile { return s.open(ogbName(s, name)) }
 
-// ogbInts reads a file of one whole number a line.
 func ogbInts(s *fileSet, name, what string) ([]int64, error) {
 	return readInts(s, ogbName(s, name), what, 1)
 }

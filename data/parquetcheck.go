@@ -408,7 +408,6 @@ type thriftWalk struct {
 	decoded int64
 }
 
-// value goes over a value of a kind.
 func (w *thriftWalk) value(kind thrift.Type, depth int) error {
 	if depth > 16 {
 		return errParquet
@@ -475,7 +474,6 @@ func (w *thriftWalk) items(n int32, depth int, kinds ...thrift.Type) error {
 	return nil
 }
 
-// fields goes over the fields of a struct.
 func (w *thriftWalk) fields(depth int) error {
 	w.decoded += 128 // one that is pointed to
 	for {

@@ -26,7 +26,6 @@ func (s *spill) maps(b []byte) bool {
 	return s != nil && (cap(b) == 0 || s.held[unsafe.SliceData(b)])
 }
 
-// file maps an input file.
 func (s *spill) file(path string, n int64) ([]byte, error) {
 	b, free, err := store.Map(path, n)
 	if err != nil {
@@ -39,7 +38,6 @@ func (s *spill) file(path string, n int64) ([]byte, error) {
 	return b, nil
 }
 
-// unpacked maps what r unpacks from the file at path.
 func (s *spill) unpacked(path string, r io.Reader) ([]byte, error) {
 	f, err := os.CreateTemp(s.dir, "unpacked-*")
 	if err != nil {

@@ -215,7 +215,6 @@ func (s *SplitSpec) draw(labels []int32, classes int, names []string, seed uint6
 	return out.sorted(), nil
 }
 
-// drawFor is Draw for a data set.
 func (s *SplitSpec) drawFor(d *Dataset, seed uint64) (Split, error) {
 	if s.Time == "" {
 		return s.draw(d.Labels, d.Classes, d.ClassNames, seed)
@@ -300,7 +299,6 @@ func (s *Split) lacks(shares [3]float64) int {
 	return -1
 }
 
-// labelled returns the nodes that have a label.
 func labelled(labels []int32) []int32 {
 	var out []int32
 	for v, c := range labels {
@@ -311,7 +309,6 @@ func labelled(labels []int32) []int32 {
 	return out
 }
 
-// byClass returns the nodes of each class.
 func byClass(labels []int32, classes int) [][]int32 {
 	out := make([][]int32, classes)
 	for v, c := range labels {
@@ -322,7 +319,6 @@ func byClass(labels []int32, classes int) [][]int32 {
 	return out
 }
 
-// shuffle permutes nodes in place.
 func shuffle(nodes []int32, s rng.Stream) {
 	old := slices.Clone(nodes)
 	for i, j := range s.Perm(len(nodes)) {

@@ -142,7 +142,6 @@ func (l *loader) storedLoops(ds *Dataset, s *store.Store) error {
 	return nil
 }
 
-// storedFeatures returns the features in the form that training takes.
 func (l *loader) storedFeatures(dir string, s *store.Store) (f *Features, err error) {
 	f = &Features{Rows: int(s.Nodes), Cols: s.Features}
 	switch {

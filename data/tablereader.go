@@ -95,7 +95,6 @@ func (r *tableReader) header(t *table, usual string) ([]string, error) {
 	return header, nil
 }
 
-// ignored reports whether a column is to be left out.
 func (r *tableReader) ignored(name string) bool {
 	return slices.ContainsFunc(r.asked.Ignore, func(s string) bool { return strings.EqualFold(s, name) })
 }

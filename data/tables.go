@@ -82,7 +82,6 @@ func (r Roles) String() string {
 	return strings.Join(list, ", ")
 }
 
-// byName returns the columns by what they are.
 func (r Roles) byName() map[string]string {
 	m := map[string]string{"id": r.ID, "label": r.Label, "split": r.Split, "source": r.Source, "target": r.Target, "weight": r.Weight}
 	maps.DeleteFunc(m, func(_, name string) bool { return name == "" })

@@ -229,10 +229,8 @@ func (r *tableReader) listExtra(file string, header []string, col *[3]int, sampl
 	r.note(file, "left out: %s%s", nameSome(list), hint)
 }
 
-// has reports whether a node has that id.
 func (nt *nodeTable) has(id string) bool { _, ok := nt.index[id]; return ok }
 
-// nodeOf returns the node that a field names.
 func nodeOf(t *table, i int, nodes *nodeTable, n int, first bool) (int32, *FileError) {
 	s := t.row[i]
 	if nodes.ids != nil {

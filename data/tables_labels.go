@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// checkLabels refuses a label that is no class.
 func checkLabels(file, name string, labels []string) error {
 	const (
 		fewest  = 30  // values up to which numbers pass as classes in any case

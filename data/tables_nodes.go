@@ -378,7 +378,6 @@ func (r *tableReader) match(file string, nt *nodeTable) (columns []columnValues,
 	return columns, nil
 }
 
-// values reads the columns of features and prepares them.
 func (r *tableReader) values(from tableFile, nt *nodeTable, columns []columnValues, out []schema.LeftOut, faults *Faults) (err error) {
 	defer within(from.path, &err)
 	t := newTable(from, r.mem)

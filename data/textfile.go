@@ -67,7 +67,6 @@ func (t *textFile) each(line func()) (err error) {
 	return t.err
 }
 
-// read reads one line.
 func (t *textFile) read() (bool, error) {
 	line, err := t.r.ReadSlice('\n')
 	t.spill = t.spill[:0]
@@ -107,7 +106,6 @@ func (t *textFile) read() (bool, error) {
 	return true, nil
 }
 
-// keep adds to a long line.
 func (t *textFile) keep(part []byte) error {
 	if err := t.spend(len(part)); err != nil {
 		return err
@@ -226,7 +224,6 @@ func (t *textFile) float(what string) float32 {
 	return 0
 }
 
-// end checks that the line has no more numbers.
 func (t *textFile) end(expected string) {
 	if t.err == nil && t.more() {
 		t.fail(t.fault("the line goes on after what it should hold: %s", expected))
@@ -240,7 +237,6 @@ func (t *textFile) fail(err error) {
 	}
 }
 
-// fault reports a fault of the number that was read last.
 func (t *textFile) fault(format string, args ...any) *FileError {
 	e := &FileError{File: t.file, Line: t.n, Column: t.last + 1, Offset: -1, Msg: fmt.Sprintf(format, args...)}
 	rest := t.line[min(t.last, len(t.line)):]
@@ -254,7 +250,6 @@ func (t *textFile) fault(format string, args ...any) *FileError {
 	return e
 }
 
-// short reports that the file ends too early.
 func (t *textFile) short(format string, args ...any) *FileError {
 	e := badFile(t.file, format, args...).hint("the file is truncated, or belongs to other data")
 	e.Line = t.n
@@ -309,7 +304,6 @@ func (t *textFile) ints(what string, most int) (values []int64, cols int, err er
 	return values, cols, err
 }
 
-// hinted adds advice to a *FileError that has none yet.
 func hinted(err error, format string, args ...any) error {
 	var fe *FileError
 	if errors.As(err, &fe) && fe.Hint == "" {

@@ -75,7 +75,6 @@ func (l *loader) tu(s *fileSet, name string) (*Collection, error) {
 	return c, c.readFolds(s)
 }
 
-// readInts reads a file of one whole number a line.
 func readInts(s *fileSet, name, what string, cols int) ([]int64, error) {
 	t := s.open(name)
 	defer t.close()
@@ -83,7 +82,6 @@ func readInts(s *fileSet, name, what string, cols int) ([]int64, error) {
 	return values, err
 }
 
-// readNodeLabels reads a row of whole numbers for each node.
 func readNodeLabels(s *fileSet, name string, order []int32) (values []int64, cols int, err error) {
 	t := s.open(name)
 	defer t.close()
@@ -97,7 +95,6 @@ func readNodeLabels(s *fileSet, name string, order []int32) (values []int64, col
 	return permute(t.mem, values, cols, order), cols, nil
 }
 
-// readAttributes reads a row of numbers for each node.
 func readAttributes(s *fileSet, name string, order []int32) (x *Features, err error) {
 	t := s.open(name)
 	defer t.close()

@@ -155,7 +155,6 @@ func (f *Features) write(w io.Writer) error {
 	return z.Close()
 }
 
-// writeNPY writes a .npy file of a slice of numbers.
 func writeNPY(w io.Writer, descr string, values any, shape ...int) error {
 	sizes := strings.Trim(strings.ReplaceAll(fmt.Sprint(shape), " ", ", "), "[]")
 	if len(shape) == 1 {

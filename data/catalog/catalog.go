@@ -108,7 +108,6 @@ func (s Set) Locate() (path string, looked []string) {
 	return "", looked
 }
 
-// in reports whether a folder of data sets has all files.
 func (s Set) in(root string) bool {
 	for _, f := range s.Files {
 		info, err := os.Stat(filepath.Join(root, filepath.FromSlash(f.Path)))
@@ -258,7 +257,6 @@ func readable(path string) error {
 	return nil
 }
 
-// fetch obtains one file.
 func (f File) fetch(ctx context.Context, root string, recorded lock, o Options) error {
 	path := filepath.Join(root, filepath.FromSlash(f.Path))
 	want := f.SHA256

@@ -48,7 +48,6 @@ func planetoid(name, about string) Set {
 	return s
 }
 
-// single is a data set of one file.
 func single(name, about, path, url string) Set {
 	return Set{Name: name, About: about, Path: path, Files: []File{known(path, url)}}
 }

@@ -262,14 +262,12 @@ func long(b []byte) int64 {
 	return v
 }
 
-// text pushes a string.
 func (m *Reader) text(width int) {
 	b := m.sized(width)
 	check(m.mem.Grow(int64(len(b))))
 	m.push(string(b))
 }
 
-// extend appends to the list on top of the stack.
 func (m *Reader) extend(items ...any) {
 	l, ok := m.top().(*List)
 	if !ok {
@@ -278,7 +276,6 @@ func (m *Reader) extend(items ...any) {
 	l.Items = append(l.Items, items...)
 }
 
-// dict is that on top of the stack.
 func (m *Reader) dict() *Dict {
 	d, ok := m.top().(*Dict)
 	if !ok {
@@ -298,7 +295,6 @@ func (d *Dict) update(items ...any) {
 	}
 }
 
-// recall pushes a memo entry.
 func (m *Reader) recall(key uint64) {
 	v, ok := m.memo[key]
 	if !ok {
@@ -370,7 +366,6 @@ func (m *Reader) length(width int) int {
 // sized returns the bytes whose length stands before them.
 func (m *Reader) sized(width int) []byte { return m.take(m.length(width)) }
 
-// line returns the text up to the next newline.
 func (m *Reader) line() string {
 	n := bytes.IndexByte(m.buf[m.pos:], '\n')
 	if n < 0 {
@@ -399,7 +394,6 @@ func (m *Reader) pushGlobal(module, name string) {
 	m.push(g)
 }
 
-// construct builds what callee(*args) stands for.
 func (m *Reader) construct(callee, args any) any {
 	g, ok := callee.(Global)
 	if !ok {

@@ -118,7 +118,6 @@ func replaceable(dir string, force bool) error {
 	return nil
 }
 
-// clear deletes what another build has left.
 func (b *Builder) clear() error {
 	left, err := os.ReadDir(b.temp)
 	for _, e := range left {
@@ -357,7 +356,6 @@ func (b *Builder) Finish(h Header) (err error) {
 // Merged counts what was dropped and merged of the edges.
 func (b *Builder) Merged() Merged { return b.state.Merged }
 
-// open reads an array of this build from its beginning.
 func (b *Builder) open(name string) (*os.File, *bufio.Reader, error) {
 	f, err := os.Open(filepath.Join(b.temp, name+".bin"))
 	if err != nil {
@@ -366,7 +364,6 @@ func (b *Builder) open(name string) (*os.File, *bufio.Reader, error) {
 	return f, bufio.NewReaderSize(f, 256<<10), nil
 }
 
-// read32 reads words of 32 bits.
 func read32(r io.Reader, to []int32) error {
 	_, err := io.ReadFull(r, bytesOf(to))
 	return err

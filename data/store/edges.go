@@ -181,7 +181,6 @@ func when(holds bool, kind string) string {
 	return ""
 }
 
-// merged is the weight of equal edges together.
 func merged(how string, first float32, all []float32) float32 {
 	sum, top := 0.0, float32(0)
 	for _, w := range all {

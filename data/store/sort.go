@@ -128,10 +128,8 @@ func (s *sorter) radix() {
 	}
 }
 
-// free lets go of the memory for runs.
 func (s *sorter) free() { s.keys, s.otherKeys, s.vals, s.otherVals = nil, nil, nil, nil }
 
-// remove deletes the runs.
 func (s *sorter) remove() {
 	for i := range s.runs {
 		_ = os.Remove(s.run(i))

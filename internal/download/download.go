@@ -328,7 +328,6 @@ func (g *getter) receive(ctx context.Context, body io.Reader, have, total int64,
 	return err
 }
 
-// install checks what has arrived and gives it its name.
 func (g *getter) install() (Sum, error) {
 	sum, err := SHA256(g.part)
 	if err != nil {

@@ -289,7 +289,6 @@ func (f *File) header(text []byte) ([]named, error) {
 	return entries, nil
 }
 
-// tensor decodes the elements.
 func (e *named) tensor(data []byte) (Tensor, error) {
 	t := Tensor{Name: e.name, Shape: []int{}}
 	var err error
