@@ -179,14 +179,12 @@ func (c *Collection) readFold(s *fileSet, name string) ([]int32, error) {
 	var list []int32
 	seen := make([]bool, len(c.Graphs))
 	err := t.each(func() {
-		switch g := t.index("graph", 0, len(c.Graphs)); {
-		case t.err != nil:
-		case seen[g]:
-			t.fail(t.fault("the graph is listed twice"))
-		default:
-			seen[g] = true
-			list = append(list, int32(g))
+		g := t.index("graph", 0, len(c.Graphs))
+		if seen[g] {
+			t.fail("the graph is listed twice")
 		}
+		seen[g] = true
+		list = append(list, int32(g))
 		t.end("the number of a graph")
 	})
 	if err != nil {

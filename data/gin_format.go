@@ -1,7 +1,6 @@
 package data
 
 import (
-	"cmp"
 	"math"
 	"strings"
 	"unsafe"
@@ -18,29 +17,24 @@ func (l *loader) ginText(s *fileSet, source, name string) (_ *Collection, err er
 	defer t.within(&err)
 	c := &Collection{Name: strings.ToLower(strings.TrimSuffix(name, ".txt")), Source: source, Format: "gin-text", Offset: []int32{0}}
 	if !t.next() {
-		return nil, cmp.Or[error](t.err, badFile(t.file, "the file is empty"))
+		return nil, badFile(t.file, "the file is empty")
 	}
-	count := t.int("the number of graphs")
-	if t.end("the number of graphs alone"); t.err != nil {
-		return nil, hinted(t.err, "GIN's text format begins with a line that has the number of graphs alone; for a TU data set give its folder or .zip")
+	count, err := ginCount(t)
+	if err != nil {
+		return nil, hinted(err, "GIN's text format begins with a line that has the number of graphs alone; for a TU data set give its folder or .zip")
 	}
 	if count < 1 || count > math.MaxInt32 {
 		return nil, t.fault("%d graphs are not supported", count)
 	}
 	g := ginReader{textFile: t, l: l, c: c}
 	for k := range count {
-		if err := g.graph(k, count); err != nil {
-			return nil, err
-		}
+		g.graph(k, count)
 	}
 	if t.next() {
 		return nil, t.fault("the file goes on after the last of its %d graphs", count)
 	}
-	if t.err != nil {
-		return nil, t.err
-	}
 	if c.Labels, c.ClassNames, c.Classes, err = numberClasses(l.mem, g.classes); err != nil {
-		return nil, t.over(err)
+		return nil, inFile(t.file, t.n, err)
 	}
 
 	var d described
@@ -59,6 +53,13 @@ func (l *loader) ginText(s *fileSet, source, name string) (_ *Collection, err er
 	return c, err
 }
 
+func ginCount(t *textFile) (count int64, err error) {
+	defer t.within(&err)
+	count = t.int("the number of graphs")
+	t.end("the number of graphs alone")
+	return count, nil
+}
+
 // ginReader reads one graph after the other.
 type ginReader struct {
 	*textFile
@@ -71,61 +72,52 @@ type ginReader struct {
 	attrCols int
 }
 
-func (r *ginReader) graph(k, count int64) error {
+func (r *ginReader) graph(k, count int64) {
 	if !r.next() {
-		return cmp.Or[error](r.err, r.short("the file ends after %d of %d graphs", k, count))
+		panic(failed{r.short("the file ends after %d of %d graphs", k, count)})
 	}
 	n := r.int("the number of nodes")
-	if r.err == nil && (n < 1 || n > math.MaxInt32-1-int64(r.c.Nodes())) {
-		return r.fault("a graph of %d nodes is not supported", n)
+	if n < 1 || n > math.MaxInt32-1-int64(r.c.Nodes()) {
+		r.fail("a graph of %d nodes is not supported", n)
 	}
 	class := r.int("the class of the graph")
-	if r.end("the number of nodes and the class of a graph"); r.err != nil {
-		return r.err
-	}
+	r.end("the number of nodes and the class of a graph")
 	r.list.src, r.list.dst = r.list.src[:0], r.list.dst[:0]
 	for v := range n {
 		if !r.next() {
-			return cmp.Or[error](r.err, r.short("the file ends after %d of the %d nodes of graph %d", v, n, k))
+			panic(failed{r.short("the file ends after %d of the %d nodes of graph %d", v, n, k)})
 		}
-		if err := r.node(int32(v), int(n)); err != nil {
-			return err
-		}
+		r.node(int32(v), int(n))
 	}
 	g, err := r.list.build(int(n), r.l.opts.Directed, true, &r.c.Repairs, r.mem)
 	if err != nil {
-		return r.over(err)
+		panic(failed{err})
 	}
 	claim(r.mem, int64(unsafe.Sizeof(*g)))
 	push(r.mem, &r.c.Graphs, g)
 	push(r.mem, &r.c.Offset, int32(r.c.Nodes())+int32(n))
 	push(r.mem, &r.classes, class)
-	return r.err
 }
 
 // node reads the line of node v of a graph of n.
-func (r *ginReader) node(v int32, n int) error {
+func (r *ginReader) node(v int32, n int) {
 	tag, degree := r.int("the tag of a node"), r.int("the number of neighbours")
-	if r.err == nil && degree < 0 {
-		return r.fault("a node cannot have %d neighbours", degree)
+	if degree < 0 {
+		r.fail("a node cannot have %d neighbours", degree)
 	}
-	for k := int64(0); k < degree && r.err == nil; k++ {
+	for range degree {
 		push(r.mem, &r.list.src, v)
 		push(r.mem, &r.list.dst, int32(r.index("node", 0, n)))
 	}
 	cols := 0
-	for ; r.err == nil && r.more(); cols++ {
+	for ; r.more(); cols++ {
 		push(r.mem, &r.attrs, r.float("an attribute of a node"))
-	}
-	if r.err != nil {
-		return r.err
 	}
 	if len(r.tags) == 0 {
 		r.attrCols = cols
 	}
 	if cols != r.attrCols {
-		return r.fault("the node has %d attributes after its neighbours, the first node has %d", cols, r.attrCols).hint("the second number of the line is how many neighbours follow")
+		panic(failed{r.fault("the node has %d attributes after its neighbours, the first node has %d", cols, r.attrCols).hint("the second number of the line is how many neighbours follow")})
 	}
 	push(r.mem, &r.tags, tag)
-	return r.err
 }

@@ -10,37 +10,50 @@ import (
 
 // The readers claim memory from the loader's reservation before they allocate what a
 // file makes them allocate, and give back what they have let go of. A nil reservation
-// has no limit. Memory that is refused is a panic, as a bytes.Buffer's that is too large. It
-// ends at caught, or at within, which says what file asks for so much.
+// has no limit. Memory that is refused, and a fault of a text of numbers, is a panic, as in
+// package encoding/gob. It ends at caught, or at within, which says what file asks for so much.
 
-// claim takes n bytes, and panics with a *[budget.ExceededError] where there are not as many.
+// failed is what ends reading.
+type failed struct{ err error }
+
+// claim takes n bytes, and panics where there are not as many.
 func claim(mem *budget.Reservation, n int64) {
 	if err := mem.Grow(n); err != nil {
-		panic(err)
+		panic(failed{err})
 	}
 }
 
-// refusal is the error of claim's panic.
-func refusal(p any) error {
-	err, ok := p.(*budget.ExceededError)
+// failure is the error of a panic.
+func failure(p any) error {
+	f, ok := p.(failed)
 	if !ok {
 		panic(p)
 	}
-	return err
+	return f.err
 }
 
-// caught, deferred, returns memory that was refused as an error.
+// caught, deferred, returns what has ended reading.
 func caught(err *error) {
 	if p := recover(); p != nil {
-		*err = refusal(p)
+		*err = failure(p)
 	}
 }
 
 // within is caught in reading a file, which the error names.
 func within(file string, err *error) {
 	if p := recover(); p != nil {
-		*err = fileFault(file, refusal(p))
+		*err = inFile(file, 0, failure(p))
 	}
+}
+
+// inFile says where an error is that does not say so.
+func inFile(file string, line int, err error) *FileError {
+	e, ok := err.(*FileError)
+	if !ok {
+		e = fileFault(file, err)
+		e.Line = line
+	}
+	return e
 }
 
 // room returns list with room for n elements more. The list must have been empty, or
@@ -89,7 +102,7 @@ func graphBytes(g *graph.Graph) int64 { return 8*int64(cap(g.Edges)) + 4*int64(c
 // limited is caught where all that is at a path is read: the error says what to do.
 func limited(path string, err *error) {
 	if p := recover(); p != nil {
-		*err = refusal(p)
+		*err = failure(p)
 	}
 	*err = overBudget(path, *err)
 }

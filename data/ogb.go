@@ -89,7 +89,7 @@ func (d *Dataset) readOGBLabels(s *fileSet) error {
 		case math.IsNaN(v):
 			v = -1
 		case err != nil || v < 0 || v != math.Trunc(v) || v >= maxClasses:
-			t.fail(t.fault("expected a class, a whole number of 0 or more"))
+			t.fail("expected a class, a whole number of 0 or more")
 		}
 		push(t.mem, &raw, int64(v))
 	})
@@ -117,11 +117,12 @@ func readOGBEdges(s *fileSet, n int, e *edgeList) error {
 		u, v := t.edge(0, n)
 		listed++
 		switch {
-		case t.err != nil:
 		case e.sink != nil:
-			t.fail(e.sink(int32(u), int32(v), 1))
+			if err := e.sink(int32(u), int32(v), 1); err != nil {
+				panic(failed{err})
+			}
 		case len(e.src) == math.MaxInt32/2:
-			t.fail(t.fault("more than %d edges are not supported", math.MaxInt32/2))
+			t.fail("more than %d edges are not supported", math.MaxInt32/2)
 		default:
 			push(t.mem, &e.src, int32(u))
 			push(t.mem, &e.dst, int32(v))

@@ -5,6 +5,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/data/pickle"
@@ -226,14 +227,14 @@ func testIndex(file string, b []byte, first, rows int, mem *budget.Reservation) 
 	top := int64(first) - 1
 	t := newTextFile(file, bytes.NewReader(b), nil, nil)
 	err = t.each(func() {
-		v := t.int("a node")
+		v, err := strconv.ParseInt(string(t.field()), 10, 64)
 		switch {
-		case t.err != nil:
-			t.err = t.fault("not a node number")
+		case err != nil:
+			t.fail("not a node number")
 		case v < int64(first) || v > math.MaxInt32-1:
-			t.fail(t.fault("out of range: test nodes follow the %d rows of allx", first))
+			t.fail("out of range: test nodes follow the %d rows of allx", first)
 		case seen[v] != 0:
-			t.fail(t.fault("the same node as in line %d", seen[v]))
+			t.fail("the same node as in line %d", seen[v])
 		}
 		seen[v] = t.n
 		index = append(index, int32(v))

@@ -15,8 +15,8 @@ import (
 
 // textFile reads a text file of numbers a line at a time and knows where each
 // number stands. Numbers are separated by commas, spaces or tabs. It streams, so
-// that a large file is never held unpacked. What reads a number gives 0 at a fault, and
-// the first fault stays in err.
+// that a large file is never held unpacked. A fault is a panic,
+// which within makes an error of.
 type textFile struct {
 	file string
 	r    *bufio.Reader
@@ -28,7 +28,7 @@ type textFile struct {
 	spill   []byte // holds a line that is longer than the reader's buffer
 	left    *int64 // bytes that the whole load may still unpack
 	mem     *budget.Reservation
-	err     error  // the first fault
+	err     error  // why it cannot be opened
 	release func() // of what r reads; may be called again
 }
 
@@ -41,11 +41,11 @@ func newTextFile(file string, r io.Reader, left *int64, mem *budget.Reservation)
 // close ends the reading. What was not read is not looked at.
 func (t *textFile) close() { t.release() }
 
-// next goes to the next line that is not blank; false at the end of the file or at a fault.
-func (t *textFile) next() (ok bool) {
-	for t.err == nil {
-		if ok, t.err = t.read(); !ok || t.more() {
-			return ok
+// next goes to the next line that is not blank; false at the end of the file.
+func (t *textFile) next() bool {
+	for t.read() {
+		if t.more() {
+			return true
 		}
 	}
 	return false
@@ -59,41 +59,39 @@ func (t *textFile) each(line func()) (err error) {
 		if blank := last + 1; blank < t.n {
 			e := badFile(t.file, "the line is blank, and what stands behind it would be taken for that of the line before").hint("write what is missing there, or remove the line")
 			e.Line = blank
-			t.err = e
-			break
+			panic(failed{e})
 		}
 		line()
 	}
-	return t.err
+	return nil
 }
 
-func (t *textFile) read() (bool, error) {
+func (t *textFile) read() bool {
+	if t.err != nil {
+		panic(failed{t.err})
+	}
 	line, err := t.r.ReadSlice('\n')
 	t.spill = t.spill[:0]
 	for err == bufio.ErrBufferFull {
-		if err := t.keep(line); err != nil {
-			return false, err
-		}
+		t.keep(line)
 		line, err = t.r.ReadSlice('\n')
 	}
 	if len(t.spill) > 0 {
-		if err := t.keep(line); err != nil {
-			return false, err
-		}
+		t.keep(line)
 		line = t.spill
-	} else if err := t.spend(len(line)); err != nil {
-		return false, err
+	} else {
+		t.spend(len(line))
 	}
 	t.n++
 	if err != nil && err != io.EOF {
 		e := fileFault(t.file, err)
 		e.Line, e.Hint = t.n, "the file is truncated or damaged; fetch it again"
-		return false, e
+		panic(failed{e})
 	}
 	if err == io.EOF && len(line) == 0 {
 		t.n--
 		t.line = nil
-		return false, nil
+		return false
 	}
 	if t.n == 1 {
 		line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
@@ -101,40 +99,29 @@ func (t *textFile) read() (bool, error) {
 	line = bytes.TrimSuffix(line, []byte("\n"))
 	t.line, t.pos, t.last = bytes.TrimSuffix(line, []byte("\r")), 0, 0
 	if bytes.IndexByte(t.line, '\r') >= 0 {
-		return false, oldMac(t.file, t.n)
+		panic(failed{oldMac(t.file, t.n)})
 	}
-	return true, nil
+	return true
 }
 
-func (t *textFile) keep(part []byte) error {
-	if err := t.spend(len(part)); err != nil {
-		return err
-	}
+func (t *textFile) keep(part []byte) {
+	t.spend(len(part))
 	t.spill = append(room(t.mem, t.spill, len(part)), part...)
-	return nil
 }
 
-func (t *textFile) spend(n int) error {
+func (t *textFile) spend(n int) {
 	if t.left == nil {
-		return nil
+		return
 	}
 	if *t.left -= int64(n); *t.left < 0 {
-		return badFile(t.file, "unpacks to more text than may be read").hint("if it really is that large, raise the limit with --memory")
+		panic(failed{badFile(t.file, "unpacks to more text than may be read").hint("if it really is that large, raise the limit with --memory")})
 	}
-	return nil
-}
-
-// over reports memory that what is read would take.
-func (t *textFile) over(err error) error {
-	e := fileFault(t.file, err)
-	e.Line = t.n
-	return e
 }
 
 // within is [within] for what is read of the text.
 func (t *textFile) within(err *error) {
 	if p := recover(); p != nil {
-		*err = t.over(refusal(p))
+		*err = inFile(t.file, t.n, failure(p))
 	}
 }
 
@@ -161,8 +148,7 @@ func (t *textFile) field() []byte {
 // int takes the next whole number of the line. what names it in the error.
 func (t *textFile) int(what string) int64 {
 	if !t.more() {
-		t.fail(t.fault("the line ends where %s should be", what))
-		return 0
+		t.fail("the line ends where %s should be", what)
 	}
 	line, i := t.line, t.pos
 	negative := line[i] == '-'
@@ -172,14 +158,12 @@ func (t *textFile) int(what string) int64 {
 	v, first := int64(0), i
 	for ; i < len(line) && '0' <= line[i] && line[i] <= '9'; i++ {
 		if i-first >= 18 {
-			t.fail(t.fault("expected %s, a whole number, and this is too large for one", what))
-			return 0
+			t.fail("expected %s, a whole number, and this is too large for one", what)
 		}
 		v = 10*v + int64(line[i]-'0')
 	}
 	if i == first || i < len(line) && !separator(line[i]) {
-		t.fail(t.fault("expected %s, a whole number", what))
-		return 0
+		t.fail("expected %s, a whole number", what)
 	}
 	t.pos = i
 	if negative {
@@ -190,16 +174,14 @@ func (t *textFile) int(what string) int64 {
 
 // index takes the next whole number, which has to be in lo..hi-1.
 func (t *textFile) index(what string, lo, hi int) int {
-	switch v := t.int(what); {
-	case t.err != nil:
+	v := t.int(what)
+	switch {
 	case hi <= lo:
-		t.fail(t.fault("there is no %s", what))
+		t.fail("there is no %s", what)
 	case v < int64(lo) || v >= int64(hi):
-		t.fail(t.fault("there is no such %s: they are numbered %d to %d", what, lo, hi-1))
-	default:
-		return int(v)
+		t.fail("there is no such %s: they are numbered %d to %d", what, lo, hi-1)
 	}
-	return 0
+	return int(v)
 }
 
 // edge takes the two nodes that a line consists of, each in lo..hi-1.
@@ -215,27 +197,21 @@ func (t *textFile) float(what string) float32 {
 	v, err := strconv.ParseFloat(string(s), 32)
 	switch {
 	case len(s) == 0:
-		t.fail(t.fault("the line ends where %s should be", what))
+		t.fail("the line ends where %s should be", what)
 	case err != nil || math.IsNaN(v) || math.IsInf(v, 0):
-		t.fail(t.fault("%s is not a finite number", what))
-	default:
-		return float32(v)
+		t.fail("%s is not a finite number", what)
 	}
-	return 0
+	return float32(v)
 }
 
 func (t *textFile) end(expected string) {
-	if t.err == nil && t.more() {
-		t.fail(t.fault("the line goes on after what it should hold: %s", expected))
+	if t.more() {
+		t.fail("the line goes on after what it should hold: %s", expected)
 	}
 }
 
-// fail makes err the fault unless there is one already.
-func (t *textFile) fail(err error) {
-	if t.err == nil {
-		t.err = err
-	}
-}
+// fail ends the reading at the number that was read last.
+func (t *textFile) fail(format string, args ...any) { panic(failed{t.fault(format, args...)}) }
 
 func (t *textFile) fault(format string, args ...any) *FileError {
 	e := &FileError{File: t.file, Line: t.n, Column: t.last + 1, Offset: -1, Msg: fmt.Sprintf(format, args...)}
@@ -261,21 +237,20 @@ func (t *textFile) short(format string, args ...any) *FileError {
 func (t *textFile) columns(most int, take func(c int)) (rows, cols int, err error) {
 	err = t.each(func() {
 		c := 0
-		for ; t.err == nil && t.more(); c++ {
+		for ; t.more(); c++ {
 			if rows > 0 && c == cols || c == most {
-				t.fail(t.fault("the line has more than %d numbers", c).hint("every line has as many as the first, and %d at most", most))
-			} else {
-				take(c)
+				panic(failed{t.fault("the line has more than %d numbers", c).hint("every line has as many as the first, and %d at most", most)})
 			}
+			take(c)
 		}
 		if rows == 0 {
 			cols = c
 		}
-		if t.err == nil && c != cols {
-			t.fail(t.fault("the line has %d numbers, the first has %d", c, cols).hint("a last line that is too short means a truncated file"))
+		if c != cols {
+			panic(failed{t.fault("the line has %d numbers, the first has %d", c, cols).hint("a last line that is too short means a truncated file")})
 		}
 		if rows++; rows == math.MaxInt32 {
-			t.fail(badFile(t.file, "more than %d lines", math.MaxInt32))
+			panic(failed{badFile(t.file, "more than %d lines", math.MaxInt32)})
 		}
 	})
 	return rows, cols, err

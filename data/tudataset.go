@@ -122,7 +122,7 @@ func (c *Collection) readIndicator(s *fileSet, name string) (_ []int32, err erro
 		g := t.index("graph", 1, len(c.Labels)+1)
 		t.end("the number of one graph")
 		if len(in) == math.MaxInt32-1 {
-			t.fail(badFile(t.file, "more than %d nodes", math.MaxInt32-1))
+			t.fail("more than %d nodes", math.MaxInt32-1)
 		}
 		c.Offset[g]++
 		push(t.mem, &in, int32(g-1))
@@ -163,15 +163,12 @@ func (c *Collection) readTUEdges(s *fileSet, name string, order []int32) (*edgeL
 	g := 0 // the graph of the edge before
 	err := t.each(func() {
 		u, v := t.edge(1, len(order)+1)
-		if t.err != nil {
-			return
-		}
 		a, b := order[u-1], order[v-1]
 		if a < c.Offset[g] || a >= c.Offset[g+1] {
 			g = c.GraphOf(a)
 		}
 		if b < c.Offset[g] || b >= c.Offset[g+1] {
-			t.fail(t.fault("the edge joins node %d of graph %d and node %d of graph %d", u, g+1, v, c.GraphOf(b)+1))
+			t.fail("the edge joins node %d of graph %d and node %d of graph %d", u, g+1, v, c.GraphOf(b)+1)
 		}
 		push(t.mem, &e.src, a)
 		push(t.mem, &e.dst, b)
