@@ -65,10 +65,7 @@ func (c *csrMatrix) features() (_ *Features, err error) {
 	if cols < 1 || cols > maxCols {
 		return nil, fmt.Errorf("a sparse matrix of shape [%d,%d] is not supported: 1 to %d columns are", rows, cols, maxCols)
 	}
-	ptr, col, val, err := c.entries()
-	if err != nil {
-		return nil, err
-	}
+	ptr, col, val := c.entries()
 	defer mem.Shrink(8 * int64(len(ptr)))
 	claim(mem, 4*int64(rows+1))
 	f := &Features{Rows: rows, Cols: cols, RowPtr: make([]int32, rows+1), Col: col[:0], Val: val[:0]}
@@ -122,10 +119,7 @@ func (c *csrMatrix) edges(n int) (_ *edgeList, err error) {
 	if c.shape[0] != n || c.shape[1] != n {
 		return nil, fmt.Errorf("an adjacency matrix of %d nodes has the shape %s", n, shapeString(c.shape))
 	}
-	ptr, col, w, err := c.entries()
-	if err != nil {
-		return nil, err
-	}
+	ptr, col, w := c.entries()
 	e := &edgeList{src: room(c.indices.mem, []int32(nil), len(col)), dst: col}
 	for u := range n {
 		for range ptr[u+1] - ptr[u] {
@@ -146,68 +140,59 @@ func (c *csrMatrix) edges(n int) (_ *edgeList, err error) {
 
 // entries checks the arrays against the shape and one another, and takes the place of
 // theirs in memory.
-func (c *csrMatrix) entries() (ptr []int64, col []int32, val []float32, err error) {
-	if ptr, err = c.pointers(); err != nil {
-		return nil, nil, nil, err
-	}
-	if col, err = c.columns(); err != nil {
-		return nil, nil, nil, err
-	}
-	if err = c.data.dims(1); err == nil {
-		val, err = c.data.float32s()
-	}
-	if err != nil {
-		return nil, nil, nil, fmt.Errorf("data: %w", err)
-	}
+func (c *csrMatrix) entries() (ptr []int64, col []int32, val []float32) {
+	ptr, col = c.pointers(), c.columns()
+	val = vector("data", c.data, (*array).float32s)
 	if len(val) != len(col) {
-		return nil, nil, nil, fmt.Errorf("a sparse matrix has %d column indices but %d values", len(col), len(val))
+		failf("a sparse matrix has %d column indices but %d values", len(col), len(val))
 	}
 	for _, part := range c.arrays() {
 		(*part).done()
 	}
-	return ptr, col, val, nil
+	return ptr, col, val
 }
 
-func (c *csrMatrix) pointers() (ptr []int64, err error) {
-	if err = c.indptr.dims(1); err == nil {
-		ptr, err = c.indptr.ints()
+// vector returns the elements of an array of one dimension.
+func vector[T any](name string, a *array, elements func(*array) ([]T, error)) []T {
+	err := a.dims(1)
+	if err == nil {
+		var x []T
+		if x, err = elements(a); err == nil {
+			return x
+		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("indptr: %w", err)
-	}
+	panic(failed{fmt.Errorf("%s: %w", name, err)})
+}
+
+func (c *csrMatrix) pointers() []int64 {
+	ptr := vector("indptr", c.indptr, (*array).ints)
 	rows, nnz := c.shape[0], c.indices.len()
 	if len(ptr) != rows+1 {
-		return nil, fmt.Errorf("a sparse matrix of %d rows needs %d row pointers, found %d", rows, rows+1, len(ptr))
+		failf("a sparse matrix of %d rows needs %d row pointers, found %d", rows, rows+1, len(ptr))
 	}
 	if nnz > math.MaxInt32 {
-		return nil, fmt.Errorf("a sparse matrix of %d entries is not supported", nnz)
+		failf("a sparse matrix of %d entries is not supported", nnz)
 	}
 	if ptr[0] != 0 || ptr[rows] != int64(nnz) {
-		return nil, fmt.Errorf("row pointers of a sparse matrix run from %d to %d, its entries from 0 to %d", ptr[0], ptr[rows], nnz)
+		failf("row pointers of a sparse matrix run from %d to %d, its entries from 0 to %d", ptr[0], ptr[rows], nnz)
 	}
 	for i := range rows {
 		if ptr[i] > ptr[i+1] {
-			return nil, fmt.Errorf("row pointers of a sparse matrix decrease at row %d", i)
+			failf("row pointers of a sparse matrix decrease at row %d", i)
 		}
 	}
-	return ptr, nil
+	return ptr
 }
 
-func (c *csrMatrix) columns() (_ []int32, err error) {
-	var index []int64
-	if err = c.indices.dims(1); err == nil {
-		index, err = c.indices.ints()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("indices: %w", err)
-	}
+func (c *csrMatrix) columns() []int32 {
+	index := vector("indices", c.indices, (*array).ints)
 	defer c.indices.mem.Shrink(8 * int64(len(index)))
 	out := zeros[int32](c.indices.mem, len(index))
 	for k, j := range index {
 		if j < 0 || j >= int64(c.shape[1]) {
-			return nil, fmt.Errorf("a sparse matrix of %d columns has an entry in column %d", c.shape[1], j)
+			failf("a sparse matrix of %d columns has an entry in column %d", c.shape[1], j)
 		}
 		out[k] = int32(j)
 	}
-	return out, nil
+	return out
 }

@@ -2,6 +2,7 @@ package data
 
 import (
 	"errors"
+	"fmt"
 	"unsafe"
 
 	"github.com/gsrc-dev/gsrc/graph"
@@ -10,8 +11,8 @@ import (
 
 // The readers claim memory from the loader's reservation before they allocate what a
 // file makes them allocate, and give back what they have let go of. A nil reservation
-// has no limit. Memory that is refused, and a fault of a text of numbers, is a panic, as in
-// package encoding/gob. It ends at caught, or at within, which says what file asks for so much.
+// has no limit. Memory that is refused is a panic, and so are faults of texts of numbers,
+// sparse matrices and graph stores, as in package encoding/gob. It ends at caught, or at within, which says what file asks for so much.
 
 // failed is what ends reading.
 type failed struct{ err error }
@@ -22,6 +23,8 @@ func claim(mem *budget.Reservation, n int64) {
 		panic(failed{err})
 	}
 }
+
+func failf(format string, args ...any) { panic(failed{fmt.Errorf(format, args...)}) }
 
 // failure is the error of a panic.
 func failure(p any) error {

@@ -266,12 +266,12 @@ func adjacency(file string, b []byte, n int, mem *budget.Reservation) (_ *edgeLi
 	if !ok {
 		return nil, badFile(file, "holds %s, not a dict of neighbour lists", pickle.Describe(v))
 	}
-	node := func(v any) (int32, error) {
+	node := func(v any) int32 {
 		i, ok := v.(int64)
 		if !ok || i < 0 || i >= int64(n) {
-			return 0, badFile(file, "a node is %s; nodes are the integers 0 to %d", pickle.Describe(v), n-1)
+			failf("a node is %s; nodes are the integers 0 to %d", pickle.Describe(v), n-1)
 		}
-		return int32(i), nil
+		return int32(i)
 	}
 	// One list may stand in many places of a hostile file; the file's own size
 	// bounds what an honest one can say.
@@ -279,10 +279,7 @@ func adjacency(file string, b []byte, n int, mem *budget.Reservation) (_ *edgeLi
 	seen := zeros[bool](mem, n)
 	defer mem.Shrink(int64(n))
 	for i, k := range d.Keys {
-		u, err := node(k)
-		if err != nil {
-			return nil, err
-		}
+		u := node(k)
 		if seen[u] {
 			return nil, badFile(file, "node %d has two lists of neighbours", u)
 		}
@@ -297,12 +294,8 @@ func adjacency(file string, b []byte, n int, mem *budget.Reservation) (_ *edgeLi
 		e.src = room(mem, e.src, len(l.Items))
 		e.dst = room(mem, e.dst, len(l.Items))
 		for _, x := range l.Items {
-			w, err := node(x)
-			if err != nil {
-				return nil, err
-			}
 			e.src = append(e.src, u)
-			e.dst = append(e.dst, w)
+			e.dst = append(e.dst, node(x))
 		}
 	}
 	return e, nil

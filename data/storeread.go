@@ -76,16 +76,10 @@ func (l *loader) fromStore(dir string, s *store.Store) (_ *Dataset, err error) {
 		Roles: about.Roles, Columns: about.Columns, Notes: about.Notes, SplitSpec: about.SplitSpec, Repairs: about.Repairs, Stored: s}
 	g := &graph.Graph{N: n, Directed: s.Directed}
 	ds.Graph = g
-	ends, err := store.All[int32](s, "edges")
-	if err != nil {
-		return nil, err
-	}
-	if len(ends) > 0 {
+	if ends := stored[int32](s, "edges"); len(ends) > 0 {
 		g.Edges = unsafe.Slice((*[2]int32)(unsafe.Pointer(&ends[0])), len(ends)/2)
 	}
-	if g.Weights, err = store.All[float32](s, "weights"); err != nil {
-		return nil, err
-	}
+	g.Weights = stored[float32](s, "weights")
 	if s.Has("weights") {
 		if g.Weights == nil {
 			g.Weights = []float32{}
@@ -93,31 +87,29 @@ func (l *loader) fromStore(dir string, s *store.Store) (_ *Dataset, err error) {
 		if l.opts.Weights == LogWeights { // which changes them
 			g.Weights = copied(l.mem, g.Weights)
 		}
-		if err := l.storedLoops(ds, s); err != nil {
-			return nil, err
-		}
+		l.storedLoops(ds, s)
 	}
-	if ds.Labels, err = store.All[int32](s, "labels"); err != nil {
-		return nil, err
-	}
-	if ds.X, err = l.storedFeatures(dir, s); err != nil {
-		return nil, err
-	}
-	if ds.NodeIDs, err = l.storedIDs(s); err != nil {
-		return nil, err
-	}
+	ds.Labels = stored[int32](s, "labels")
+	ds.X = l.storedFeatures(dir, s)
+	ds.NodeIDs = l.storedIDs(s)
 	for k := range s.Splits {
 		var split Split
 		for i, part := range split.parts() {
-			list, err := store.All[int32](s, fmt.Sprintf("%s_%d", partNames[i], k))
-			if err != nil {
-				return nil, err
-			}
-			*part = copied(l.mem, list)
+			*part = copied(l.mem, stored[int32](s, fmt.Sprintf("%s_%d", partNames[i], k)))
 		}
 		ds.Splits = append(ds.Splits, split)
 	}
-	return ds, l.storedTruth(ds, s)
+	l.storedTruth(ds, s)
+	return ds, nil
+}
+
+// stored returns the whole of an array, nil where there is none. That it is damaged ends reading.
+func stored[T int32 | int64 | uint64 | uint16 | uint8 | float32](s *store.Store, name string) []T {
+	x, err := store.All[T](s, name)
+	if err != nil {
+		panic(failed{err})
+	}
+	return x
 }
 
 // copied returns a copy in memory that is claimed.
@@ -125,10 +117,10 @@ func copied[T any](mem *budget.Reservation, x []T) []T {
 	return append(room(mem, []T(nil), len(x)), x...)
 }
 
-func (l *loader) storedLoops(ds *Dataset, s *store.Store) error {
-	loops, err := store.All[uint64](s, "loops")
-	if err != nil || len(loops) == 0 {
-		return err
+func (l *loader) storedLoops(ds *Dataset, s *store.Store) {
+	loops := stored[uint64](s, "loops")
+	if len(loops) == 0 {
+		return
 	}
 	ds.Loops = zeros[float32](l.mem, ds.Graph.N)
 	for v := range ds.Loops {
@@ -139,36 +131,27 @@ func (l *loader) storedLoops(ds *Dataset, s *store.Store) error {
 			ds.Loops[x>>32] = math.Float32frombits(uint32(x))
 		}
 	}
-	return nil
 }
 
-func (l *loader) storedFeatures(dir string, s *store.Store) (f *Features, err error) {
-	f = &Features{Rows: int(s.Nodes), Cols: s.Features}
+func (l *loader) storedFeatures(dir string, s *store.Store) *Features {
+	f := &Features{Rows: int(s.Nodes), Cols: s.Features}
 	switch {
 	case !s.Has("x"):
-		at, err := store.All[int64](s, "x_indptr")
-		if err != nil {
-			return nil, err
-		}
+		at := stored[int64](s, "x_indptr")
 		f.RowPtr = room(l.mem, f.RowPtr, len(at))
 		for i, p := range at {
 			if p < 0 || p > 1<<31-1 || i > 0 && p < at[i-1] {
-				return nil, badFile(dir, "has row pointers of features out of order, or more than 2³¹ values")
+				panic(failed{badFile(dir, "has row pointers of features out of order, or more than 2³¹ values")})
 			}
 			f.RowPtr = append(f.RowPtr, int32(p))
 		}
-		if f.Col, err = store.All[int32](s, "x_col"); err == nil {
-			f.Val, err = store.All[float32](s, "x_val")
-		}
-		return f, err
+		f.Col, f.Val = stored[int32](s, "x_col"), stored[float32](s, "x_val")
+		return f
 	case s.Type("x") == store.Float32:
-		f.Dense, err = store.All[float32](s, "x")
-		return f, err
+		f.Dense = stored[float32](s, "x")
+		return f
 	}
-	half, err := store.All[uint16](s, "x")
-	if err != nil {
-		return nil, err
-	}
+	half := stored[uint16](s, "x")
 	// In float32 they may take a quarter of the memory; what is more lies on a disk, if there is one.
 	if 4*int64(len(half)) > l.mem.Total()/4 {
 		if near, err := scratch.Dir(); err == nil {
@@ -180,39 +163,32 @@ func (l *loader) storedFeatures(dir string, s *store.Store) (f *Features, err er
 		f.Dense = zeros[float32](l.mem, len(half))
 	}
 	store.FromHalf(f.Dense, half)
-	return f, nil
+	return f
 }
 
 // storedIDs returns what nodes are called: texts in the mapped file.
-func (l *loader) storedIDs(s *store.Store) ([]string, error) {
+func (l *loader) storedIDs(s *store.Store) []string {
 	if !s.Has("ids_indptr") {
-		return nil, nil
+		return nil
 	}
-	at, err := store.All[int64](s, "ids_indptr")
-	if err != nil {
-		return nil, err
-	}
-	text, err := store.All[uint8](s, "ids")
-	if err != nil {
-		return nil, err
-	}
+	at, text := stored[int64](s, "ids_indptr"), stored[uint8](s, "ids")
 	ids := room(l.mem, []string(nil), len(at)-1)
 	for i := range len(at) - 1 {
 		if at[i] < 0 || at[i] > at[i+1] || at[i+1] > int64(len(text)) {
-			return nil, badFile(s.Dir(), "has names of nodes out of order")
+			panic(failed{badFile(s.Dir(), "has names of nodes out of order")})
 		}
 		id := text[at[i]:at[i+1]]
 		ids = append(ids, unsafe.String(unsafe.SliceData(id), len(id)))
 	}
-	return ids, nil
+	return ids
 }
 
 // storedTruth is the graph without the edges that a generator has planted, once somebody
 // compares with it.
-func (l *loader) storedTruth(ds *Dataset, s *store.Store) error {
-	planted, err := store.All[uint8](s, "planted")
-	if err != nil || len(planted) == 0 {
-		return err
+func (l *loader) storedTruth(ds *Dataset, s *store.Store) {
+	planted := stored[uint8](s, "planted")
+	if len(planted) == 0 {
+		return
 	}
 	edges, t := ds.Graph.Edges, &graph.Graph{N: ds.Graph.N, Directed: ds.Graph.Directed}
 	ds.Truth = &Truth{planted: func() *graph.Graph {
@@ -226,5 +202,4 @@ func (l *loader) storedTruth(ds *Dataset, s *store.Store) error {
 		}
 		return t
 	}}
-	return nil
 }
