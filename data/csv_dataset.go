@@ -236,7 +236,8 @@ func (d *Dataset) PlacesAs(cols int) {
 
 // featureFile reads features.npy, or features.npz with a dense array or the
 // arrays that scipy.sparse.save_npz writes.
-func (l *loader) featureFile(path string) (*Features, error) {
+func (l *loader) featureFile(path string) (_ *Features, err error) {
+	defer within(path, &err)
 	b, err := l.file(path)
 	if err != nil {
 		return nil, err
@@ -265,20 +266,13 @@ func (l *loader) featureFile(path string) (*Features, error) {
 	}
 	if a.has("indptr") || a.has("format") {
 		if a.has("format") {
-			arr, err := a.array("format")
-			if err != nil {
-				return nil, err
-			}
+			arr := a.get("format")
 			// Python 3 writes b'csr', a [] array of type S3.
 			if arr.dtype.kind != 'S' || strings.TrimRight(string(arr.data), "\x00") != "csr" {
 				return nil, badFile(path, "the sparse matrix is not in CSR form").hint("write it with scipy.sparse.save_npz(%q, matrix.tocsr())", npzFile)
 			}
 		}
-		c, err := a.csr("")
-		if err != nil {
-			return nil, err
-		}
-		f, err := c.features()
+		f, err := a.csr("").features()
 		if err != nil {
 			return nil, fileFault(path, err)
 		}
@@ -287,14 +281,8 @@ func (l *loader) featureFile(path string) (*Features, error) {
 	if len(a.names) != 1 {
 		return nil, badFile(path, "holds %s", nameList(a.names)).hint("expected one dense array, or what scipy.sparse.save_npz writes for a CSR matrix")
 	}
-	arr, err := a.array(a.names[0])
-	if err != nil {
-		return nil, err
-	}
-	f, err := denseFeatures(arr)
-	if err != nil {
-		return nil, a.fault(a.names[0], err)
-	}
+	f, err := denseFeatures(a.get(a.names[0]))
+	a.check(a.names[0], err)
 	return f, nil
 }
 

@@ -12,7 +12,7 @@ import (
 // The readers claim memory from the loader's reservation before they allocate what a
 // file makes them allocate, and give back what they have let go of. A nil reservation
 // has no limit. Memory that is refused is a panic, and so are faults of texts of numbers,
-// sparse matrices and graph stores, as in package encoding/gob. It ends at caught, or at within, which says what file asks for so much.
+// arrays and graph stores, as in package encoding/gob. It ends at caught, or at within, which says what file asks for so much.
 
 // failed is what ends reading.
 type failed struct{ err error }

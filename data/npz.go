@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 
@@ -96,6 +97,26 @@ func (a *archive) array(name string) (*array, error) {
 		return nil, a.fault(name, err)
 	}
 	return arr, nil
+}
+
+// get is array where a fault ends reading.
+func (a *archive) get(name string) *array {
+	arr, err := a.array(name)
+	if err != nil {
+		panic(failed{err})
+	}
+	return arr
+}
+
+// check ends reading where something is wrong with an array.
+func (a *archive) check(name string, err error) {
+	if err != nil {
+		panic(failed{a.fault(name, err)})
+	}
+}
+
+func (a *archive) failf(name, format string, args ...any) {
+	a.check(name, fmt.Errorf(format, args...))
 }
 
 // unpack decompresses and parses one member, in memory of mem. The header is read and held

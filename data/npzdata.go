@@ -21,7 +21,8 @@ func (l *loader) npz(path string) (*Dataset, error) {
 }
 
 // parseNPZ reads a data set from the bytes of an .npz file.
-func (l *loader) parseNPZ(path string, b []byte) (*Dataset, error) {
+func (l *loader) parseNPZ(path string, b []byte) (_ *Dataset, err error) {
+	defer within(path, &err)
 	a, err := l.openNPZ(path, b)
 	if err != nil {
 		return nil, err
@@ -29,14 +30,11 @@ func (l *loader) parseNPZ(path string, b []byte) (*Dataset, error) {
 	var ds *Dataset
 	switch {
 	case a.has("node_features") || a.has("node_labels"):
-		ds, err = l.heterophilous(a)
+		ds = l.heterophilous(a)
 	case a.has("adj_indptr") || a.has("attr_indptr"):
-		ds, err = l.csrParts(a)
+		ds = l.csrParts(a)
 	default:
 		return nil, badFile(path, "not a graph data set: it holds %s", nameList(a.names)).hint("expected node_features, node_labels, edges or adj_data, adj_indices, adj_indptr, adj_shape, attr_…, labels")
-	}
-	if err != nil {
-		return nil, err
 	}
 	ds.Name = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	ds.Source = path
@@ -50,68 +48,51 @@ func (l *loader) parseNPZ(path string, b []byte) (*Dataset, error) {
 // al., "A critical look at the evaluation of GNNs under heterophily", ICLR
 // 2023): node_features [N,D], node_labels [N], edges [E,2] and, if there are
 // splits, train_masks, val_masks and test_masks [S,N].
-func (l *loader) heterophilous(a *archive) (*Dataset, error) {
+func (l *loader) heterophilous(a *archive) *Dataset {
 	ds := &Dataset{Format: "heterophilous"}
-	feats, err := a.array("node_features")
-	if err != nil {
-		return nil, err
-	}
-	if ds.X, err = denseFeatures(feats); err != nil {
-		return nil, a.fault("node_features", err)
-	}
+	var err error
+	ds.X, err = denseFeatures(a.get("node_features"))
+	a.check("node_features", err)
 	n := ds.X.Rows
 	if n == 0 {
-		return nil, a.fault("node_features", errNoNodes)
+		a.check("node_features", errNoNodes)
 	}
-	if err := ds.setLabels(a, "node_labels", n); err != nil {
-		return nil, err
-	}
+	ds.setLabels(a, "node_labels", n)
 
-	edges, err := a.array("edges")
-	if err != nil {
-		return nil, err
-	}
+	edges := a.get("edges")
 	if len(edges.shape) != 2 || edges.shape[1] != 2 {
-		return nil, a.fault("edges", fmt.Errorf("expected the shape [E,2], found %s", shapeString(edges.shape)))
+		a.failf("edges", "expected the shape [E,2], found %s", shapeString(edges.shape))
 	}
 	ends, err := edges.ints()
-	if err != nil {
-		return nil, a.fault("edges", err)
-	}
+	a.check("edges", err)
 	edges.done()
 	m := len(ends) / 2
 	list := &edgeList{src: zeros[int32](l.mem, m), dst: zeros[int32](l.mem, m)}
 	for i := range list.src {
 		u, v := ends[2*i], ends[2*i+1]
 		if u < 0 || v < 0 || u >= int64(n) || v >= int64(n) {
-			return nil, a.fault("edges", fmt.Errorf("row %d joins %d and %d, nodes are numbered 0 to %d", i, u, v, n-1))
+			a.failf("edges", "row %d joins %d and %d, nodes are numbered 0 to %d", i, u, v, n-1)
 		}
 		list.src[i], list.dst[i] = int32(u), int32(v)
 	}
 	l.mem.Shrink(8 * int64(cap(ends)))
 	if l.opts.Weights != IgnoreWeights {
-		if list.w, err = a.edgeWeights(m); err != nil {
-			return nil, err
-		}
+		list.w = a.edgeWeights(m)
 	}
-	if err := l.graph(ds, list, n, false); err != nil {
-		return nil, a.fault("edges", err)
-	}
-	ds.Splits, err = maskSplits(a, n)
-	return ds, err
+	a.check("edges", l.graph(ds, list, n, false))
+	ds.Splits = maskSplits(a, n)
+	return ds
 }
 
 // edgeWeights reads one number for each of m edges, if there is such an array; nil if there is
 // none, or all are 1.
-func (a *archive) edgeWeights(m int) ([]float32, error) {
+func (a *archive) edgeWeights(m int) []float32 {
 	for _, name := range []string{"edge_weight", "edge_weights"} {
 		if !a.has(name) {
 			continue
 		}
-		arr, err := a.array(name)
-		if err != nil {
-			return nil, err
-		}
+		arr := a.get(name)
+		var err error
 		var w, found []float32
 		if len(arr.shape) == 0 || arr.shape[0] != m || arr.len() != m {
 			err = fmt.Errorf("expected the shape [%d], a number for each edge, found %s", m, shapeString(arr.shape))
@@ -128,50 +109,43 @@ func (a *archive) edgeWeights(m int) ([]float32, error) {
 			}
 		}
 		if err != nil {
-			return nil, fileFault(a.file, err).in(quote(name)).hint("--ignore-weights leaves weights out")
+			panic(failed{fileFault(a.file, err).in(quote(name)).hint("--ignore-weights leaves weights out")})
 		}
-		return found, nil
+		return found
 	}
-	return nil, nil
+	return nil
 }
 
 // maskSplits reads the three arrays of masks; without all three there are no
 // splits.
-func maskSplits(a *archive, n int) ([]Split, error) {
+func maskSplits(a *archive, n int) []Split {
 	names := [3]string{"train_masks", "val_masks", "test_masks"}
 	switch {
 	case !a.has(names[0]) && !a.has(names[1]) && !a.has(names[2]):
-		return nil, nil
+		return nil
 	case !a.has(names[:]...):
-		return nil, badFile(a.file, "splits need all of %s", strings.Join(names[:], ", "))
+		failf("splits need all of %s", strings.Join(names[:], ", "))
 	}
 	var splits []Split
 	for p, name := range names {
-		arr, err := a.array(name)
-		if err != nil {
-			return nil, err
-		}
+		arr := a.get(name)
 		if len(arr.shape) == 1 { // a single split
 			arr.shape = []int{1, arr.shape[0]}
 		}
 		if len(arr.shape) != 2 || arr.shape[1] != n {
-			return nil, a.fault(name, fmt.Errorf("expected the shape [splits,%d], found %s", n, shapeString(arr.shape)))
+			a.failf(name, "expected the shape [splits,%d], found %s", n, shapeString(arr.shape))
 		}
 		mask, err := arr.bools()
-		if err != nil {
-			return nil, a.fault(name, err)
-		}
+		a.check(name, err)
 		arr.done()
 		count := arr.shape[0]
 		// A slice for each split, and the marked nodes, whose list grows by halves.
-		if err := a.mem.Grow(24*int64(count) + 10*int64(len(mask))); err != nil {
-			return nil, a.fault(name, err)
-		}
+		a.check(name, a.mem.Grow(24*int64(count)+10*int64(len(mask))))
 		if p == 0 {
 			splits = make([]Split, count)
 		}
 		if count != len(splits) {
-			return nil, a.fault(name, fmt.Errorf("has %d splits, %s has %d", count, names[0], len(splits)))
+			a.failf(name, "has %d splits, %s has %d", count, names[0], len(splits))
 		}
 		for s := range splits {
 			var nodes []int32
@@ -184,79 +158,53 @@ func maskSplits(a *archive, n int) ([]Split, error) {
 		}
 		a.mem.Shrink(int64(len(mask)))
 	}
-	return splits, nil
+	return splits
 }
 
 // setLabels reads class numbers [N].
-func (d *Dataset) setLabels(a *archive, name string, n int) error {
-	arr, err := a.array(name)
-	if err != nil {
-		return err
-	}
+func (d *Dataset) setLabels(a *archive, name string, n int) {
+	arr := a.get(name)
 	if len(arr.shape) != 1 || arr.shape[0] != n {
-		return a.fault(name, fmt.Errorf("expected the shape [%d], found %s", n, shapeString(arr.shape)))
+		a.failf(name, "expected the shape [%d], found %s", n, shapeString(arr.shape))
 	}
 	raw, err := arr.ints()
-	if err != nil {
-		return a.fault(name, err)
-	}
+	a.check(name, err)
 	arr.done()
-	if d.Labels, d.Classes, err = classLabels(a.mem, raw); err != nil {
-		return a.fault(name, err)
-	}
-	return nil
+	d.Labels, d.Classes, err = classLabels(a.mem, raw)
+	a.check(name, err)
 }
 
 // csrParts reads a graph and its attributes as two SciPy CSR matrices in parts:
 // adj_data, adj_indices, adj_indptr, adj_shape, attr_…, and labels [N].
-func (l *loader) csrParts(a *archive) (*Dataset, error) {
+func (l *loader) csrParts(a *archive) *Dataset {
 	ds := &Dataset{Format: "csr-npz"}
-	attr, err := a.csr("attr_")
-	if err != nil {
-		return nil, err
-	}
-	if ds.X, err = attr.features(); err != nil {
-		return nil, a.fault("attr_*", err)
-	}
+	var err error
+	ds.X, err = a.csr("attr_").features()
+	a.check("attr_*", err)
 	n := ds.X.Rows
 	if n == 0 {
-		return nil, a.fault("attr_*", errNoNodes)
+		a.check("attr_*", errNoNodes)
 	}
-	if err := ds.setLabels(a, "labels", n); err != nil {
-		return nil, err
-	}
+	ds.setLabels(a, "labels", n)
 
-	adj, err := a.csr("adj_")
-	if err != nil {
-		return nil, err
-	}
-	list, err := adj.edges(n)
-	if err != nil {
-		return nil, a.fault("adj_*", err)
-	}
-	if err := l.graph(ds, list, n, true); err != nil {
-		return nil, a.fault("adj_*", err)
-	}
-	return ds, nil
+	list, err := a.csr("adj_").edges(n)
+	a.check("adj_*", err)
+	a.check("adj_*", l.graph(ds, list, n, true))
+	return ds
 }
 
-func (a *archive) csr(prefix string) (*csrMatrix, error) {
-	shape, err := a.array(prefix + "shape")
-	if err != nil {
-		return nil, err
-	}
+func (a *archive) csr(prefix string) *csrMatrix {
+	shape := a.get(prefix + "shape")
 	dims, err := shape.ints()
 	shape.done()
 	if err != nil || len(dims) != 2 || dims[0] < 0 || dims[1] < 0 || dims[0] > math.MaxInt32 || dims[1] > math.MaxInt32 {
-		return nil, a.fault(prefix+"shape", fmt.Errorf("expected two sizes, found shape %s of type %s", shapeString(shape.shape), shape.dtype))
+		a.failf(prefix+"shape", "expected two sizes, found shape %s of type %s", shapeString(shape.shape), shape.dtype)
 	}
 	c := &csrMatrix{shape: []int{int(dims[0]), int(dims[1])}}
 	for _, name := range []string{"indptr", "indices", "data"} {
-		if *c.arrays()[name], err = a.array(prefix + name); err != nil {
-			return nil, err
-		}
+		*c.arrays()[name] = a.get(prefix + name)
 	}
-	return c, nil
+	return c
 }
 
 // checkWeight refuses edge weights that no normalisation, nor a sum of them, can take.
