@@ -11,8 +11,9 @@ import (
 
 // The readers claim memory from the loader's reservation before they allocate what a
 // file makes them allocate, and give back what they have let go of. A nil reservation
-// has no limit. Memory that is refused is a panic, and so are faults of texts of numbers,
-// arrays and graph stores, as in package encoding/gob. It ends at caught, or at within, which says what file asks for so much.
+// has no limit. Memory that is refused is a panic, and so are faults of texts of numbers, of
+// arrays and of graph stores, as in package encoding/gob. It ends at caught, or at within,
+// which says what file it is.
 
 // failed is what ends reading.
 type failed struct{ err error }

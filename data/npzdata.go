@@ -67,7 +67,8 @@ func (l *loader) heterophilous(a *archive) *Dataset {
 	a.check("edges", err)
 	edges.done()
 	m := len(ends) / 2
-	list := &edgeList{src: zeros[int32](l.mem, m), dst: zeros[int32](l.mem, m)}
+	a.check("edges", l.mem.Grow(8*int64(m)))
+	list := &edgeList{src: make([]int32, m), dst: make([]int32, m)}
 	for i := range list.src {
 		u, v := ends[2*i], ends[2*i+1]
 		if u < 0 || v < 0 || u >= int64(n) || v >= int64(n) {

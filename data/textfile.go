@@ -15,8 +15,8 @@ import (
 
 // textFile reads a text file of numbers a line at a time and knows where each
 // number stands. Numbers are separated by commas, spaces or tabs. It streams, so
-// that a large file is never held unpacked. A fault is a panic,
-// which within makes an error of.
+// that a large file is never held unpacked. A fault is a panic, which within makes an
+// error of.
 type textFile struct {
 	file string
 	r    *bufio.Reader
