@@ -214,7 +214,7 @@ func Build(ctx context.Context, dir string, o BuildOptions) (*manifest.Manifest,
 	}
 	m := o.manifest(models)
 	o.reportPrecision(m, report.Precision)
-	if files[parity.FileName], err = manifest.MarshalJSON(report); err != nil {
+	if files[parity.FileName], err = atomicfile.JSON(report); err != nil {
 		return nil, nil, err
 	}
 	for name, data := range files {

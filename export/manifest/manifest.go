@@ -117,12 +117,7 @@ func (m *Manifest) ReadsLabels() bool {
 // Marshal gives manifest.json, with its checksum.
 func (m *Manifest) Marshal() ([]byte, error) {
 	m.Checksum = seal.Blank
-	text, err := MarshalJSON(m)
-	if err != nil {
-		return nil, err
-	}
-	m.Checksum = seal.Stamp(text)
-	return text, nil
+	return seal.JSON(m)
 }
 
 // TestAccuracy is the share of the test split that is classified right, per cent.
@@ -223,16 +218,6 @@ func NewIOInfos(values []*onnxpb.ValueInfoProto) []IOInfo {
 		list = append(list, info)
 	}
 	return list
-}
-
-// MarshalJSON gives indented JSON with sorted keys and a final newline.
-func MarshalJSON(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	err := enc.Encode(v)
-	return b.Bytes(), err
 }
 
 // Read reads the manifest of an export folder. It checks what the manifest says,

@@ -6,6 +6,7 @@ package atomicfile
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -184,14 +185,23 @@ func WriteBytes(path string, data []byte) error {
 	})
 }
 
-// WriteJSON replaces the file at path by indented JSON; see [Write].
+// JSON encodes a value as indented JSON with sorted keys and a final newline.
+func JSON(v any) ([]byte, error) {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	err := e.Encode(v)
+	return text.Bytes(), err
+}
+
+// WriteJSON replaces the file at path by [JSON]; see [Write].
 func WriteJSON(path string, v any) error {
-	return Write(path, func(w io.Writer) error {
-		e := json.NewEncoder(w)
-		e.SetEscapeHTML(false)
-		e.SetIndent("", "  ")
-		return e.Encode(v)
-	})
+	text, err := JSON(v)
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	return WriteBytes(path, text)
 }
 
 // SyncDir makes the names of a folder's files durable, where folders can be flushed.

@@ -8,7 +8,6 @@ package seal
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
@@ -17,6 +16,8 @@ import (
 	"io/fs"
 	"os"
 	"regexp"
+
+	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 )
 
 // Blank stands where a checksum is going to be.
@@ -103,15 +104,11 @@ func openRegular(path string) (*os.File, int64, error) {
 
 // JSON encodes a value that has [Blank] as its checksum, and stamps that.
 func JSON(v any) ([]byte, error) {
-	var text bytes.Buffer
-	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(v); err != nil {
-		return nil, err
+	text, err := atomicfile.JSON(v)
+	if err == nil {
+		Stamp(text)
 	}
-	Stamp(text.Bytes())
-	return text.Bytes(), nil
+	return text, err
 }
 
 // Read reads what is a file: a pipe would never end.
