@@ -1,6 +1,8 @@
 package manifest
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -50,10 +52,7 @@ func (m *Manifest) ReadFile(name string) ([]byte, error) {
 	if _, err := io.ReadFull(f, data); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return data, want.checkSum(path, func(w io.Writer) error {
-		_, err := w.Write(data)
-		return err
-	})
+	return data, want.checkSum(path, bytes.NewReader(data))
 }
 
 // openFile opens a file that has the size it should have.
@@ -73,13 +72,13 @@ func openFile(path string, want FileInfo) (*os.File, error) {
 }
 
 // checkSum holds content against the checksum for reading: CRC-32C, or SHA-256 where an
-// earlier version has written that alone. copy writes the content.
-func (want FileInfo) checkSum(path string, copy func(io.Writer) error) error {
+// earlier version has written that alone.
+func (want FileInfo) checkSum(path string, content io.Reader) error {
 	if want.CRC32C == "" {
-		return want.checkSHA(path, copy)
+		return want.checkSHA(path, content)
 	}
 	h := seal.New()
-	if err := copy(h); err != nil {
+	if _, err := io.Copy(h, content); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	if got := seal.Text(h.Sum32()); got != want.CRC32C {
@@ -185,10 +184,7 @@ func (m *Manifest) watch(name string) (*watched, error) {
 }
 
 func (w *watched) check() error {
-	return w.want.checkSum(w.f.Name(), func(h io.Writer) error {
-		_, err := io.CopyBuffer(struct{ io.Writer }{h}, struct{ io.Reader }{w.f}, make([]byte, 1<<18))
-		return err
-	})
+	return w.want.checkSum(w.f.Name(), bufio.NewReaderSize(struct{ io.Reader }{w.f}, 1<<18))
 }
 
 func (w *watched) unchanged() error {
@@ -303,9 +299,9 @@ type FileError struct {
 func (e *FileError) Error() string { return e.Path + ": " + e.Reason }
 
 // checkSHA holds content against its SHA-256.
-func (want FileInfo) checkSHA(path string, copy func(io.Writer) error) error {
+func (want FileInfo) checkSHA(path string, content io.Reader) error {
 	h := sha256.New()
-	if err := copy(h); err != nil {
+	if _, err := io.Copy(h, content); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	if got := hex.EncodeToString(h.Sum(nil)); got != want.SHA256 {
@@ -324,10 +320,7 @@ func (m *Manifest) CheckFile(name string) (string, error) {
 	}
 	defer f.Close()
 	sum := seal.New()
-	err = want.checkSHA(path, func(w io.Writer) error {
-		_, err := io.Copy(io.MultiWriter(w, sum), f)
-		return err
-	})
+	err = want.checkSHA(path, io.TeeReader(f, sum))
 	if got := seal.Text(sum.Sum32()); err == nil && want.CRC32C != "" && got != want.CRC32C {
 		err = &FileError{path, fmt.Sprintf("its CRC-32C is %s, the manifest says %s", got, want.CRC32C)}
 	}
