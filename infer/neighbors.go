@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
 
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/export/dist"
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/graph"
@@ -43,8 +43,8 @@ type Subgraph struct {
 // depend on. nodes are names of the data's nodes, or their numbers from 0 where these
 // have none. The graph is the one that [Predict] classifies on. It is an error if the
 // answers depend on the whole graph.
-func Neighbors(ctx context.Context, dist, path string, nodes []string, o PredictOptions) (*Subgraph, error) {
-	p, err := newPredictor(dist, path, o)
+func Neighbors(ctx context.Context, dir, path string, nodes []string, o PredictOptions) (*Subgraph, error) {
+	p, err := newPredictor(dir, path, o)
 	if err != nil {
 		return nil, err
 	}
@@ -54,13 +54,13 @@ func Neighbors(ctx context.Context, dist, path string, nodes []string, o Predict
 	}
 	info, ok := p.manifest.Models["classifier"]
 	if !ok {
-		return nil, fmt.Errorf("%s has no classifier", dist)
+		return nil, fmt.Errorf("%s has no classifier", dir)
 	}
 	if p.manifest.Symmetrize {
-		return nil, fmt.Errorf("the models of %s make graphs undirected, and a part of a graph has edges in one direction, to the nodes whose neighbours are left out; build it without --symmetrize", dist)
+		return nil, fmt.Errorf("the models of %s make graphs undirected, and a part of a graph has edges in one direction, to the nodes whose neighbours are left out; build it without --symmetrize", dir)
 	}
 	if info.Hops == nil {
-		return nil, fmt.Errorf("the answers of %s for a node depend on the whole graph, or it was exported by a version of gsrc that does not tell (manifest.json: hops of the classifier); build it again, or classify the whole graph", dist)
+		return nil, fmt.Errorf("the answers of %s for a node depend on the whole graph, or it was exported by a version of gsrc that does not tell (manifest.json: hops of the classifier); build it again, or classify the whole graph", dir)
 	}
 	seeds, err := Find(p.ds, nodes)
 	if err != nil {
@@ -170,12 +170,12 @@ func cut(in entriesOf, seeds []int, hops int) *Subgraph {
 
 // inputs makes the cut the classifier's inputs.
 func (p *predictor) inputs(s *Subgraph, info manifest.ModelInfo) error {
-	index, weight := s.Inputs["edge_index"], s.Inputs["edge_weight"]
-	if !p.manifest.EdgeWeight {
-		delete(s.Inputs, "edge_weight")
-	} else {
-		index, weight = gather(index, weight)
-		s.Inputs["edge_index"], s.Inputs["edge_weight"] = index, weight
+	index := s.Inputs["edge_index"]
+	var weight *ort.Tensor
+	if p.manifest.EdgeWeight {
+		var w ort.Tensor
+		index, w = gather(index, s.Inputs["edge_weight"])
+		weight = &w
 	}
 	x := p.ds.X.ToDense()
 	rows := make([]float32, len(s.Nodes)*x.Cols)
@@ -184,31 +184,9 @@ func (p *predictor) inputs(s *Subgraph, info manifest.ModelInfo) error {
 			copy(rows[i*x.Cols:], x.Dense[v*x.Cols:(v+1)*x.Cols])
 		}
 	}
-	s.Inputs["x"] = ort.Float32s(rows, int64(len(s.Nodes)), int64(x.Cols))
-	given := s.Inputs
-	if p.manifest.SparseX {
-		csr, err := onnx.Sparse(given["x"])
-		if err != nil {
-			return err
-		}
-		maps.Copy(given, csr)
-	}
-	for _, io := range info.Inputs {
-		var err error
-		switch {
-		case io.Name == "adjacency" && p.manifest.EdgeWeight:
-			given["adjacency"], err = onnx.Adjacency(len(s.Nodes), index, &weight)
-		case io.Name == "adjacency":
-			given["adjacency"], err = onnx.Adjacency(len(s.Nodes), index, nil)
-		case io.Name == "table_order":
-			var tables *onnx.Tables
-			if tables, err = onnx.BuildTables(len(s.Nodes), index); err == nil {
-				maps.Copy(given, tables.Inputs())
-			}
-		}
-		if err != nil {
-			return err
-		}
+	given := map[string]ort.Tensor{"x": ort.Float32s(rows, int64(len(s.Nodes)), int64(x.Cols))}
+	if err := dist.Prepare(p.manifest, "classifier", given, &index, weight); err != nil {
+		return err
 	}
 	s.Inputs = map[string]ort.Tensor{}
 	for _, io := range info.Inputs {

@@ -224,42 +224,43 @@ func (d *Dist) ClassifyGraphs(x, edgeIndex ort.Tensor, weight *ort.Tensor, graph
 
 // run runs a model on a graph.
 func (d *Dist) run(role string, in map[string]ort.Tensor, edgeIndex, weight *ort.Tensor) (map[string]ort.Tensor, error) {
-	s, err := d.prepare(role, in, edgeIndex, weight)
+	s, err := d.session(role)
 	if err != nil {
+		return nil, err
+	}
+	if err := Prepare(d.Manifest, role, in, edgeIndex, weight); err != nil {
 		return nil, err
 	}
 	return s.RunContext(d.ctx, in)
 }
 
-// prepare loads a model and adds the graph to its inputs, in the form that it takes.
-func (d *Dist) prepare(role string, in map[string]ort.Tensor, edgeIndex, weight *ort.Tensor) (*ort.Session, error) {
-	s, err := d.session(role)
-	if err != nil {
-		return nil, err
-	}
+// Prepare adds a graph to the inputs of a model, edgeIndex and weight as [Dist.Classify] takes
+// them, and brings it and x into the form that the file takes: tables, an adjacency matrix, CSR.
+func Prepare(m *manifest.Manifest, role string, in map[string]ort.Tensor, edgeIndex, weight *ort.Tensor) error {
 	takes := map[string]bool{}
-	for _, io := range s.Inputs() {
+	for _, io := range m.Models[role].Inputs {
 		takes[io.Name] = true
 	}
 	x, hasX := in["x"]
-	sparse := hasX && takes[onnx.InputIndptr]
-	if hasX && (len(x.Shape) != 2 || sparse && int(x.Shape[1]) != d.Manifest.NumFeatures) {
-		return nil, fmt.Errorf("x has shape %v, want [nodes, %d]", x.Shape, d.Manifest.NumFeatures)
+	if !hasX {
+		return nil
+	}
+	sparse := takes[onnx.InputIndptr]
+	if len(x.Shape) != 2 || sparse && int(x.Shape[1]) != m.NumFeatures {
+		return fmt.Errorf("x has shape %v, want [nodes, %d]", x.Shape, m.NumFeatures)
 	}
 	if sparse {
 		if err := onnx.AddSparse(in); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if hasX && (takes[onnx.InputEdgeIndex] || takes[onnx.InputAdjacency]) {
-		if err := d.addGraph(in, takes, x.Shape[0], *edgeIndex, weight); err != nil {
-			return nil, err
-		}
+	if takes[onnx.InputEdgeIndex] || takes[onnx.InputAdjacency] {
+		return addGraph(m, in, takes, x.Shape[0], *edgeIndex, weight)
 	}
-	return s, d.ctx.Err()
+	return nil
 }
 
-func (d *Dist) addGraph(in map[string]ort.Tensor, takes map[string]bool, nodes int64, edgeIndex ort.Tensor, weight *ort.Tensor) error {
+func addGraph(m *manifest.Manifest, in map[string]ort.Tensor, takes map[string]bool, nodes int64, edgeIndex ort.Tensor, weight *ort.Tensor) error {
 	if nodes == 0 {
 		return errors.New("the graph has no nodes")
 	}
@@ -269,7 +270,7 @@ func (d *Dist) addGraph(in map[string]ort.Tensor, takes map[string]bool, nodes i
 	if err := onnx.CheckWeights(edgeIndex, weight); err != nil {
 		return err
 	}
-	if raw := d.Manifest.RawWeight; weight == nil && (raw != 0 || takes[onnx.InputEdgeWeight]) {
+	if raw := m.RawWeight; weight == nil && (raw != 0 || takes[onnx.InputEdgeWeight]) {
 		w := ort.Float32s(slices.Repeat([]float32{cmp.Or(raw, 1)}, int(edgeIndex.Shape[1])), edgeIndex.Shape[1])
 		weight = &w
 	}
@@ -283,7 +284,7 @@ func (d *Dist) addGraph(in map[string]ort.Tensor, takes map[string]bool, nodes i
 	}
 	in[onnx.InputEdgeIndex] = edgeIndex
 	if takes[onnx.InputOrder] {
-		if err := onnx.AddTables(in, int(nodes), d.Manifest.Symmetrize); err != nil {
+		if err := onnx.AddTables(in, int(nodes), m.Symmetrize); err != nil {
 			return err
 		}
 	}

@@ -306,8 +306,7 @@ func (d *Dist) probeInputs(role string, p probe) (map[string]ort.Tensor, error) 
 			}
 		}
 	}
-	_, err := d.prepare(role, in, &index, nil)
-	return in, err
+	return in, Prepare(d.Manifest, role, in, &index, nil)
 }
 
 // HostBytes bounds what is made of a request's graph before a model runs: tables, an

@@ -115,7 +115,7 @@ func TestScratch(t *testing.T) {
 					if in = again; ofPairs {
 						in["pairs"] = index
 					}
-					if _, err := d.prepare(role, in, &index, nil); err != nil {
+					if err := Prepare(d.Manifest, role, in, &index, nil); err != nil {
 						t.Fatal(err)
 					}
 				}

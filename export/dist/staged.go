@@ -141,7 +141,7 @@ func (s *Staged) Run(level, n int, in map[string]ort.Tensor, edgeIndex ort.Tenso
 		weight = nil
 	}
 	if takes[onnx.InputEdgeIndex] {
-		if err := s.d.addGraph(in, takes, int64(n), edgeIndex, weight); err != nil {
+		if err := addGraph(s.d.Manifest, in, takes, int64(n), edgeIndex, weight); err != nil {
 			return nil, err
 		}
 	}
