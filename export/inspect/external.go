@@ -46,53 +46,42 @@ func partOf(t *onnxpb.TensorProto) (externalPart, error) {
 	return p, nil
 }
 
-// externalFiles lists the files in dir that a model's tensors are in, with the bytes
-// that each must have, in the order of first use.
-func externalFiles(m *onnxpb.ModelProto) (names []string, least map[string]int64, err error) {
-	least = map[string]int64{}
+// externalFiles lists the files in dir that a model's tensors are in, in the order of first
+// use. It refuses a model whose weights are missing, or end too early: runtimes say little of it.
+func externalFiles(dir string, m *onnxpb.ModelProto) (names []string, err error) {
+	least := map[string]int64{} // bytes that each must have
 	for _, t := range m.Graph.Initializer {
 		if t.DataLocation != onnxpb.TensorProto_EXTERNAL {
 			continue
 		}
 		p, err := partOf(t)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if _, ok := least[p.location]; !ok {
 			names = append(names, p.location)
 		}
 		least[p.location] = max(least[p.location], p.offset+p.length)
 	}
-	return names, least, nil
-}
-
-// checkExternal refuses a model whose weights are missing, or end too early: runtimes
-// say little of it.
-func checkExternal(dir string, m *onnxpb.ModelProto) error {
-	names, least, err := externalFiles(m)
-	if err != nil {
-		return err
-	}
 	for _, name := range names {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		info, err := os.Stat(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return &manifest.FileError{Path: path, Reason: "it holds weights of the model beside it, and is missing: copy both files together"}
+			return nil, &manifest.FileError{Path: path, Reason: "it holds weights of the model beside it, and is missing: copy both files together"}
 		case err != nil:
-			return err
+			return nil, err
 		case info.Size() < least[name]:
-			return &manifest.FileError{Path: path, Reason: fmt.Sprintf("it has %d bytes, and the model's weights reach to %d: it was cut short", info.Size(), least[name])}
+			return nil, &manifest.FileError{Path: path, Reason: fmt.Sprintf("it has %d bytes, and the model's weights reach to %d: it was cut short", info.Size(), least[name])}
 		}
 	}
-	return nil
+	return names, nil
 }
 
 // maxModelFile is beyond what a message of protocol buffers holds.
 const maxModelFile = 1 << 31
 
-// readModel reads an ONNX file, and checks that its weights in other files are there:
-// a *[manifest.FileError] says what is missing.
+// readModel reads an ONNX file.
 func readModel(path string) (*onnxpb.ModelProto, error) {
 	// Not a device or a pipe, which may have no end.
 	if info, err := os.Stat(path); err != nil {
@@ -113,14 +102,11 @@ func readModel(path string) (*onnxpb.ModelProto, error) {
 	if m.Graph == nil || len(m.Graph.Node) == 0 {
 		return nil, fmt.Errorf("%s is no ONNX file: it has no graph with operations", path)
 	}
-	return &m, checkExternal(filepath.Dir(path), &m)
+	return &m, nil
 }
 
 // internalize reads what lies in other files into a model.
 func internalize(dir string, m *onnxpb.ModelProto) error {
-	if err := checkExternal(dir, m); err != nil {
-		return err
-	}
 	for _, t := range m.Graph.Initializer {
 		if t.DataLocation != onnxpb.TensorProto_EXTERNAL {
 			continue

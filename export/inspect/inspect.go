@@ -89,7 +89,7 @@ func Read(path string) (*Inspection, error) {
 	}
 	i := &Inspection{File: filepath.Base(path), Bytes: info.Size(), Producer: strings.TrimSpace(m.ProducerName + " " + m.ProducerVersion), Graph: m.Graph.Name, Doc: m.Graph.DocString,
 		Opsets: map[string]int64{}, IR: m.IrVersion, Inputs: describeValues(m.Graph.Input), Outputs: describeValues(m.Graph.Output), dir: filepath.Dir(path), model: m}
-	if i.External, _, err = externalFiles(m); err != nil {
+	if i.External, err = externalFiles(i.dir, m); err != nil {
 		return nil, err
 	}
 	for _, o := range m.OpsetImport {
