@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // DType is the element type of a tensor.
@@ -128,17 +129,5 @@ func (io IO) accepts(t Tensor) error {
 	return nil
 }
 
-func dimsText(dims []int64) string {
-	s := "["
-	for i, d := range dims {
-		if i > 0 {
-			s += " "
-		}
-		if d < 0 {
-			s += "?"
-		} else {
-			s += fmt.Sprint(d)
-		}
-	}
-	return s + "]"
-}
+// dimsText writes dimensions, those that are known at run time only as ?.
+func dimsText(dims []int64) string { return strings.ReplaceAll(fmt.Sprint(dims), "-1", "?") }
