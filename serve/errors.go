@@ -60,28 +60,20 @@ func classify(err error) *failure {
 }
 
 func kindOf(err error) *failure {
-	var f *failure
-	var update *infer.UpdateError
-	var node *infer.NodeError
-	var exceeded *budget.ExceededError
-	var key *infer.KeyError
-	var growth *infer.GrowthError
-	var journal *infer.JournalError
-	var body *http.MaxBytesError
-	switch {
-	case errors.As(err, &f):
+	if f, ok := errors.AsType[*failure](err); ok {
 		return f
-	case errors.As(err, &update), errors.As(err, &node):
-		return &failure{kindInvalid, err.Error()}
-	case errors.Is(err, infer.ErrFixedGraph), errors.As(err, &key):
-		return &failure{kindFixed, err.Error()}
-	case errors.As(err, &growth):
-		return &failure{kindFixed, err.Error() + " (--memory)"}
-	case errors.As(err, &journal):
-		return &failure{kindBusy, err.Error()}
-	case errors.As(err, &body):
+	}
+	if body, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return &failure{kindTooLarge, fmt.Sprintf("the body has more than %d bytes (--max-body)", body.Limit)}
-	case errors.As(err, &exceeded): // by the graph, which is to grow
+	}
+	switch {
+	case is[*infer.UpdateError](err), is[*infer.NodeError](err):
+		return &failure{kindInvalid, err.Error()}
+	case errors.Is(err, infer.ErrFixedGraph), is[*infer.KeyError](err):
+		return &failure{kindFixed, err.Error()}
+	case is[*infer.JournalError](err):
+		return &failure{kindBusy, err.Error()}
+	case is[*infer.GrowthError](err), is[*budget.ExceededError](err): // by the graph, which is to grow
 		return &failure{kindFixed, err.Error() + " (--memory)"}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &failure{kindLate, "no answer within the time limit (--timeout)"}
@@ -91,11 +83,15 @@ func kindOf(err error) *failure {
 	return &failure{kindInternal, err.Error()}
 }
 
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
 // blame makes an error of running a model on a client's tensors the client's, unless
 // onnxruntime itself failed.
 func blame(err error) error {
-	var run *ort.RunError
-	if err == nil || errors.As(err, &run) || errors.Is(err, ort.ErrClosed) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if err == nil || is[*ort.RunError](err) || errors.Is(err, ort.ErrClosed) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return invalid("%v", err)

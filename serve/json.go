@@ -109,8 +109,7 @@ func parseRequest(ctx context.Context, body []byte, header int, grow func(n int6
 
 // fault makes an error of the decoder the client's.
 func (p *parser) fault(err error) error {
-	var known *failure
-	if errors.As(err, &known) || p.ctx.Err() != nil {
+	if is[*failure](err) || p.ctx.Err() != nil {
 		return err
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
