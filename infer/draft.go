@@ -163,21 +163,19 @@ func (d *draft) resolve(u *Update) (*edit, error) {
 	if count+len(u.Sources)+len(u.DeleteSources)+len(u.ChangeNodes)+len(u.DeleteNodes) == 0 {
 		return nil, badUpdate("there is nothing to add, to delete or to change")
 	}
-	for i, v := range u.X {
-		if v-v != 0 {
-			return nil, badUpdate("feature %d of new node %d is %v; features are finite", i%width, i/width, v)
+	for _, rows := range []struct {
+		x    []float32
+		node func(i int) string
+	}{
+		{u.X, func(i int) string { return fmt.Sprintf("new node %d", i) }},
+		{u.ChangeX, func(i int) string { return fmt.Sprintf("the node %.200q", u.ChangeNodes[i]) }},
+	} {
+		if i := slices.IndexFunc(rows.x, func(v float32) bool { return v-v != 0 }); i >= 0 {
+			return nil, badUpdate("feature %d of %s is %v; features are finite", i%width, rows.node(i/width), rows.x[i])
 		}
-	}
-	for i, v := range u.ChangeX {
-		if v-v != 0 {
-			return nil, badUpdate("feature %d of the node %.200q is %v; features are finite", i%width, u.ChangeNodes[i/width], v)
+		if i := tooLarge(width, rows.x); i >= 0 {
+			return nil, badUpdate("the features of %s %s", rows.node(i), tooLargeText)
 		}
-	}
-	if i := tooLarge(width, u.X); i >= 0 {
-		return nil, badUpdate("the features of new node %d %s", i, tooLargeText)
-	}
-	if i := tooLarge(width, u.ChangeX); i >= 0 {
-		return nil, badUpdate("the features of the node %.200q %s", u.ChangeNodes[i], tooLargeText)
 	}
 	fresh := make(map[string]int32, count)
 	for i := range count {
