@@ -360,7 +360,7 @@ func (j *journal) compactIfLarge(r *Graph, s *Snapshot) {
 		return
 	}
 	r.mu.Lock()
-	state := r.keys.list()
+	state := slices.Clone(r.keys.made)
 	r.mu.Unlock()
 	j.compacting.Go(func() {
 		defer func() { <-j.busy }()
@@ -399,7 +399,7 @@ func (r *Graph) Compact() (string, error) {
 	for r.busy {
 		r.idle.Wait()
 	}
-	closed, keys := r.closed, r.keys.list()
+	closed, keys := r.closed, slices.Clone(r.keys.made)
 	r.busy = !closed
 	r.mu.Unlock()
 	if closed {

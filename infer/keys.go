@@ -3,7 +3,6 @@ package infer
 import (
 	"crypto/sha256"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -79,6 +78,3 @@ func (k *keys) forget(now int64) {
 	}
 	k.made = k.made[n:]
 }
-
-// list copies the keys of the updates that were made.
-func (k *keys) list() []committedKey { return slices.Clone(k.made) }

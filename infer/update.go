@@ -141,16 +141,15 @@ func (r *Graph) update(all []*attempt) {
 		next = old
 	}
 	err := r.commit(d, next, c, made)
-	var fault *FiniteError
-	var growth *GrowthError
-	if errors.As(err, &fault) || errors.As(err, &growth) {
+	_, fault := errors.AsType[*FiniteError](err)
+	if _, growth := errors.AsType[*GrowthError](err); fault || growth {
 		if half := len(made) / 2; half > 0 { // not the fault of all
 			r.update(made[:half])
 			r.update(made[half:])
 			return
 		}
 	}
-	if fault != nil {
+	if fault {
 		err = &UpdateError{"the update is refused: " + err.Error()}
 	}
 	for _, a := range made {
