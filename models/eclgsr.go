@@ -287,7 +287,7 @@ func (e *ecl) classifierLoss(b *ir.Builder, x, c, p, batch, idx, answers *ir.Val
 	}
 	seen := &statistics{}
 	xent, consistency = sampledLoss(b, e.Options, idx, answers, func(sample string) *ir.Value {
-		return e.graphs.run(b, c, sampled(sample), batch, x, &graphPass{*e.dropouts(sample), seen})
+		return e.graphs.run(b, c, sampled(sample), batch, x, e.dropouts(sample), seen)
 	})
 	seen.returnMeans(b)
 	return xent, consistency

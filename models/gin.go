@@ -32,26 +32,15 @@ func (n *gin) run(b *ir.Builder, g, w, x *ir.Value, drop *dropouts) *ir.Value {
 	return x
 }
 
-// ginLayer is a layer of GIN with a batch normalisation of its own between its two
-// products, as graphs are classified with.
-type ginLayer struct {
-	eps    float64
-	first  affine
-	inner  norm
-	second affine
-}
-
+// declareGINLayer declares a layer of GIN with a batch normalisation of its own between its
+// two products, as graphs are classified with.
 func declareGINLayer(m *ir.Module, s shape, o Options) graphLayer {
-	return ginLayer{
-		eps:    o.GIN.Eps,
-		first:  declareAffine(m, s.name+".inner", s.in, s.out, s.decay),
-		inner:  declareNorm(m, s.name+".inner.norm", s.out),
-		second: declareAffine(m, s.name+".outer", s.out, s.out, s.decay),
+	first := declareAffine(m, s.name+".inner", s.in, s.out, s.decay)
+	inner := declareNorm(m, s.name+".inner.norm", s.out)
+	second := declareAffine(m, s.name+".outer", s.out, s.out, s.decay)
+	return func(b *ir.Builder, g, w, x *ir.Value, seen *statistics) *ir.Value {
+		h := b.One("gnn.gin_conv", ir.Attrs{"eps": o.GIN.Eps}, g, w, x, first.weight, first.bias)
+		h = b.One("relu", nil, inner.apply(b, h, seen))
+		return b.One("gnn.linear", nil, h, second.weight, second.bias)
 	}
-}
-
-func (l ginLayer) run(b *ir.Builder, g, w, x *ir.Value, seen *statistics) *ir.Value {
-	h := b.One("gnn.gin_conv", ir.Attrs{"eps": l.eps}, g, w, x, l.first.weight, l.first.bias)
-	h = b.One("relu", nil, l.inner.apply(b, h, seen))
-	return b.One("gnn.linear", nil, h, l.second.weight, l.second.bias)
 }

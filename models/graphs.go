@@ -24,23 +24,17 @@ type graphNet struct {
 	readouts []affine
 }
 
-// graphLayer is one layer of a [graphNet], before its normalisation.
-type graphLayer interface {
-	// run applies the layer to x [N, in] over a graph (nil: none) with edge weights w
-	// (nil: ones) and returns [N, out]. seen nil is evaluation.
-	run(b *ir.Builder, g, w, x *ir.Value, seen *statistics) *ir.Value
-}
+// graphLayer applies one layer of a [graphNet], before its normalisation, to x [N, in] over a
+// graph (nil: none) with edge weights w (nil: ones) and returns [N, out]. seen nil is evaluation.
+type graphLayer func(b *ir.Builder, g, w, x *ir.Value, seen *statistics) *ir.Value
 
-// single makes layers of an architecture's networks: each is a network of one layer.
+// single makes layers of an architecture's networks: each is a network of one layer, within
+// which nothing is dropped.
 func single(declare func(*ir.Module, shape, Options) network) func(*ir.Module, shape, Options) graphLayer {
-	return func(m *ir.Module, s shape, o Options) graphLayer { return singleLayer{declare(m, s, o)} }
-}
-
-type singleLayer struct{ net network }
-
-// run drops nothing within the layer: what is dropped is its input, by the caller.
-func (l singleLayer) run(b *ir.Builder, g, w, x *ir.Value, _ *statistics) *ir.Value {
-	return l.net.run(b, g, w, x, nil)
+	return func(m *ir.Module, s shape, o Options) graphLayer {
+		n := declare(m, s, o)
+		return func(b *ir.Builder, g, w, x *ir.Value, _ *statistics) *ir.Value { return n.run(b, g, w, x, nil) }
+	}
 }
 
 // affine is x·W + b.
@@ -67,20 +61,9 @@ func declareGraphNet(m *ir.Module, o Options, a *Architecture) *graphNet {
 	return n
 }
 
-// graphPass is a training pass over a batch of graphs: what is dropped, and where the
-// statistics of batch normalisation go. nil means evaluation.
-type graphPass struct {
-	dropouts
-	seen *statistics
-}
-
-// run returns the logits [G, classes] of a batch.
-func (n *graphNet) run(b *ir.Builder, g, w, batch, x *ir.Value, pass *graphPass) *ir.Value {
-	var drop *dropouts
-	var seen *statistics
-	if pass != nil {
-		drop, seen = &pass.dropouts, pass.seen
-	}
+// run returns the logits [G, classes] of a batch. seen gets the statistics of batch
+// normalisation; drop and seen nil are evaluation.
+func (n *graphNet) run(b *ir.Builder, g, w, batch, x *ir.Value, drop *dropouts, seen *statistics) *ir.Value {
 	x = normalise(b, n.Options, x)
 	mode := ir.Attrs{"mode": n.Readout}
 	// The readout of the features stands behind their product, which is narrow.
@@ -88,7 +71,7 @@ func (n *graphNet) run(b *ir.Builder, g, w, batch, x *ir.Value, pass *graphPass)
 	logits = b.Add(logits, n.readouts[0].bias)
 	for k, l := range n.layers {
 		x = drop.apply(b, k, x)
-		x = b.One("relu", nil, n.norms[k].apply(b, l.run(b, g, w, x, seen), seen))
+		x = b.One("relu", nil, n.norms[k].apply(b, l(b, g, w, x, seen), seen))
 		r := b.One("gnn.readout", mode, batch, x)
 		if drop != nil && n.ReadoutDropout > 0 {
 			r = b.One("dropout", ir.Attrs{"rate": n.ReadoutDropout, "stream": fmt.Sprintf("%s.readout%d", drop.prefix, k+1)}, r)
@@ -117,7 +100,7 @@ func graphModel(a *Architecture) func(Options) *ir.Module {
 		batch := b.DynamicArg("batch", membership)
 		answers := graphAnswers(b, o)
 		seen := &statistics{}
-		logits := n.run(b, g, nil, batch, x, &graphPass{*o.dropouts("classifier"), seen})
+		logits := n.run(b, g, nil, batch, x, o.dropouts("classifier"), seen)
 		seen.returnMeans(b)
 		b.Return("loss", crossEntropy(b, logits, answers))
 		b.Func.Attrs["differentiate"] = "loss"
@@ -146,5 +129,5 @@ func (n *graphNet) classify(m *ir.Module, graph ir.Type) {
 		w = b.DynamicArg("w", ir.T(ir.F32, graph.Dims[1]))
 	}
 	batch := b.DynamicArg("batch", membership)
-	returnPrediction(b, n.run(b, g, w, batch, x, nil))
+	returnPrediction(b, n.run(b, g, w, batch, x, nil, nil))
 }
