@@ -38,8 +38,13 @@ func (n *stack) run(b *ir.Builder, g, w, x *ir.Value, drop *dropouts) *ir.Value 
 
 // over runs the layers with a the values of entries, and self those of nodes themselves.
 func (n *stack) over(b *ir.Builder, g, a, self, x *ir.Value, drop *dropouts) *ir.Value {
+	return n.with(b, x, drop, func(h *ir.Value) *ir.Value { return b.One("spmm", nil, g, a, self, h) })
+}
+
+// with runs the layers with sum for what a node gets of the products h.
+func (n *stack) with(b *ir.Builder, x *ir.Value, drop *dropouts, sum func(h *ir.Value) *ir.Value) *ir.Value {
 	for i, weight := range n.weights {
-		x = b.Add(b.One("spmm", nil, g, a, self, b.MatMul(drop.apply(b, i, x), weight)), n.biases[i])
+		x = b.Add(sum(b.MatMul(drop.apply(b, i, x), weight)), n.biases[i])
 		if i+1 < len(n.weights) {
 			x = b.One(n.act, nil, x)
 		}

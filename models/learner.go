@@ -130,14 +130,7 @@ func (s *symmetric) gcn(n *stack, x *ir.Value, drop *dropouts) *ir.Value {
 
 // propagate is gcn with normalised weights.
 func (s *symmetric) propagate(n *stack, a, self, x *ir.Value, drop *dropouts) *ir.Value {
-	b := s.b
-	for i, weight := range n.weights {
-		h := b.MatMul(drop.apply(b, i, x), weight)
-		h = s.mean(b.One("spmm", nil, s.c, a, self, h), b.One("spmm", ir.Attrs{"transpose": true}, s.c, a, self, h))
-		x = b.Add(h, n.biases[i])
-		if i+1 < len(n.weights) {
-			x = b.One("relu", nil, x)
-		}
-	}
-	return x
+	return n.with(s.b, x, drop, func(h *ir.Value) *ir.Value {
+		return s.mean(s.b.One("spmm", nil, s.c, a, self, h), s.b.One("spmm", ir.Attrs{"transpose": true}, s.c, a, self, h))
+	})
 }
