@@ -190,8 +190,16 @@ func classify(m *ir.Module, o Options, n network, graph *ir.Type) {
 	if o.KnownLabels > 0 {
 		x = b.Concat(x, known)
 	}
-	logits := n.run(b, g, w, x, nil)
+	o.returnSmoothed(b, g, w, known, n.run(b, g, w, x, nil))
+}
+
+// returnSmoothed returns a prediction, smoothed if the options say so. known nil is declared
+// where it is read.
+func (o Options) returnSmoothed(b *ir.Builder, g, w, known, logits *ir.Value) {
 	if o.Smooth.on() {
+		if known == nil {
+			known = b.Arg(KnownLabels, o.labels())
+		}
 		logits = o.smoothed(b, g, w, known, logits)
 	}
 	returnPrediction(b, logits)

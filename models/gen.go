@@ -23,8 +23,10 @@ func gen(o Options) *ir.Module {
 	x, c := b.Arg("x", features(o)), b.Arg("c", candidates)
 	w := e.refined(b, b.DynamicArg("p", ir.T(ir.F32, "M")))
 	x = o.prepare(b, e.network, x)
-	hidden := e.layers(b, c, w, x, len(e.network.weights)-1)
-	b.Return("embedding", b.One("relu", nil, hidden))
+	hidden := *e.network
+	last := len(hidden.weights) - 1
+	hidden.weights, hidden.biases = hidden.weights[:last], hidden.biases[:last]
+	b.Return("embedding", b.One("relu", nil, hidden.run(b, c, w, x, nil)))
 	b.Return(AlsoEmbedding, b.One("log_softmax", nil, e.network.run(b, c, w, x, nil)))
 
 	e.probability(m)
@@ -57,13 +59,6 @@ func WithoutEstimate(m *ir.Module) *ir.Module {
 type genModel struct {
 	Options
 	network *stack
-}
-
-// layers returns what the first n layers make of x, without the last one's activation.
-func (e *genModel) layers(b *ir.Builder, g, w, x *ir.Value, n int) *ir.Value {
-	first := *e.network
-	first.weights, first.biases = first.weights[:n], first.biases[:n]
-	return first.run(b, g, w, x, nil)
 }
 
 // probability declares the estimate of the graph.

@@ -56,11 +56,7 @@ func idgl(o Options) *ir.Module {
 	b = m.NewFunc("classify")
 	x, c = b.Arg("x", features(o)), b.Arg("g", candidates)
 	w := b.Arg("w", ir.T(ir.F32, "M"))
-	logits := e.learned(b, c, w, x, nil)
-	if o.Smooth.on() {
-		logits = o.smoothed(b, c, w, b.Arg(KnownLabels, o.labels()), logits)
-	}
-	returnPrediction(b, logits)
+	o.returnSmoothed(b, c, w, nil, e.learned(b, c, w, x, nil))
 	return m
 }
 
@@ -132,9 +128,6 @@ func squares(b *ir.Builder, c, v *ir.Value) *ir.Value {
 	return b.One("edge_sum", ir.Attrs{"side": "dst"}, c, b.Mul(v, v))
 }
 
-// nodes returns N.
-func nodes(b *ir.Builder) *ir.Value { return b.Sum(b.Fill(1, ir.T(ir.F32, "N"))) }
-
 // similar returns S: the means over the heads of the cosines of rows with weighted columns,
 // those above ε. That of a node with itself is 1, also of a row of zeros.
 func (e *idglModel) similar(b *ir.Builder, c, x *ir.Value, metric int) *ir.Value {
@@ -178,7 +171,7 @@ func (e *idglModel) joint(m *ir.Module) {
 	idx, answers := supervision(b, e.Options)
 	drop := func(turn int) *dropouts { return e.dropouts(fmt.Sprintf("turn%d", turn)) }
 	x = drop(0).apply(b, 0, e.prepare(b, e.network, x))
-	n := nodes(b)
+	n := b.Sum(b.Fill(1, ir.T(ir.F32, "N"))) // N
 
 	// Σ_ij S_ij·‖x_i − x_j‖²/2 = Σ_i d_i·‖x_i‖² − Σ_ij S_ij·⟨x_i, x_j⟩
 	rows := b.One("to_dense", nil, x)

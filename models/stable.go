@@ -45,11 +45,7 @@ func stable(o Options) *ir.Module {
 	b = m.NewFunc("classify")
 	h, g = b.Arg("embedding", e.embeddingType()), b.Arg("g", candidates)
 	w := b.Arg("w", ir.T(ir.F32, "M"))
-	logits := net.run(b, g, w, h, nil)
-	if o.Smooth.on() {
-		logits = o.smoothed(b, g, w, b.Arg(KnownLabels, o.labels()), logits)
-	}
-	returnPrediction(b, logits)
+	o.returnSmoothed(b, g, w, nil, net.run(b, g, w, h, nil))
 	return m
 }
 
