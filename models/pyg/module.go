@@ -19,7 +19,14 @@ func (s *Stack) Module(name string, loops bool) *ir.Module {
 	m := ir.NewModule(name)
 	params := map[string]*ir.Value{}
 	for i := range s.Layers {
-		s.Layers[i].declare(m, i, params)
+		for _, p := range s.Layers[i].parameters() {
+			var dims []ir.Dim
+			for _, d := range p.dims {
+				dims = append(dims, ir.D(d))
+			}
+			name := paramName(i, p.name)
+			params[name] = m.AddParam(name, ir.T(ir.F32, dims...), p.init, 0, "classifier")
+		}
 	}
 	b := m.NewFunc("classify")
 	g := ir.GraphType("N", "E")
@@ -69,43 +76,6 @@ func (s *Stack) ActivationBehind(i int) string {
 		i--
 	}
 	return s.Layers[i].Activation
-}
-
-// declare adds the layer's parameters.
-func (l *Layer) declare(m *ir.Module, i int, params map[string]*ir.Value) {
-	add := func(name, init string, dims ...int) {
-		t := make([]ir.Dim, len(dims))
-		for k, d := range dims {
-			t[k] = ir.D(d)
-		}
-		params[paramName(i, name)] = m.AddParam(paramName(i, name), ir.T(ir.F32, t...), init, 0, "classifier")
-	}
-	width := l.Out // of the product with x
-	switch {
-	case l.Kind == GAT:
-		width = len(l.tensors["att_src"].Data)
-	case l.Kind == SAGE && l.joined():
-		width = 2 * l.Out
-	}
-	if l.Kind == BatchNorm {
-		add("scale", "ones", l.Out)
-		add("shift", "zeros", l.Out)
-		return
-	}
-	add("weight", "glorot", l.In, width)
-	if l.Kind == SAGE && l.Root && !l.joined() {
-		add("root", "glorot", l.In, l.Out)
-	}
-	if l.Kind == GAT {
-		add("att_src", "glorot", width)
-		add("att_dst", "glorot", width)
-	}
-	if l.Residual {
-		add("residual", "glorot", l.In, l.Out)
-	}
-	if l.Bias {
-		add("bias", "zeros", l.Out)
-	}
 }
 
 // emitter writes layers; param gives the parameters of the current one, nil for

@@ -118,7 +118,11 @@ func Read(tensors []Tensor, o Options) (*Stack, error) {
 	if err := s.chain(o.Settings); err != nil {
 		return nil, err
 	}
-	s.parameters()
+	for i := range s.Layers {
+		for _, p := range s.Layers[i].parameters() {
+			s.Params[paramName(i, p.name)] = p.data
+		}
+	}
 	return s, nil
 }
 
@@ -182,58 +186,61 @@ func set(settings []Setting, layer, key string) bool {
 	return slices.ContainsFunc(settings, func(x Setting) bool { return x.Key == key || x.Key == layer+"."+key })
 }
 
-// parameters copies the tensors into the layout of the module.
-func (s *Stack) parameters() {
-	for i := range s.Layers {
-		l := &s.Layers[i]
-		put := func(name string, data []float32) { s.Params[paramName(i, name)] = data }
-		switch l.Kind {
-		case GCN, GAT:
-			put("weight", transpose(l.tensors["lin.weight"]))
-		case Linear:
-			put("weight", transpose(l.tensors["weight"]))
-		case SAGE:
-			switch neighbours := l.tensors["lin_l.weight"]; {
-			case l.joined():
-				put("weight", beside(transpose(l.tensors["lin_r.weight"]), transpose(neighbours), l.In))
-			default:
-				put("weight", transpose(neighbours))
-				if l.Root {
-					put("root", transpose(l.tensors["lin_r.weight"]))
-				}
-			}
-		case BatchNorm:
-			scale, shift := l.affine()
-			put("scale", scale)
-			put("shift", shift)
+// param is a parameter of a layer in the module.
+type param struct {
+	name, init string
+	dims       []int
+	data       []float32 // row-major
+}
+
+// parameters are those of the layer, made of its tensors.
+func (l *Layer) parameters() (list []param) {
+	add := func(name, init string, data []float32, dims ...int) {
+		list = append(list, param{name, init, dims, data})
+	}
+	switch l.Kind {
+	case BatchNorm:
+		scale, shift := l.affine()
+		add("scale", "ones", scale, l.Out)
+		add("shift", "zeros", shift, l.Out)
+		return list
+	case GCN, GAT:
+		t := l.tensors["lin.weight"]
+		add("weight", "glorot", transpose(t), l.In, t.Shape[0])
+	case Linear:
+		add("weight", "glorot", transpose(l.tensors["weight"]), l.In, l.Out)
+	case SAGE:
+		neighbours := transpose(l.tensors["lin_l.weight"])
+		if l.joined() {
+			add("weight", "glorot", beside(transpose(l.tensors["lin_r.weight"]), neighbours, l.In), l.In, 2*l.Out)
+			break
 		}
-		for _, name := range []string{"att_src", "att_dst"} {
-			if t := l.tensors[name]; t != nil {
-				put(name, slices.Clone(t.Data))
-			}
-		}
-		if t := l.tensors["res.weight"]; t != nil {
-			put("residual", transpose(t))
-		}
-		if t := l.biasTensor(); t != nil {
-			put("bias", slices.Clone(t.Data))
+		add("weight", "glorot", neighbours, l.In, l.Out)
+		if l.Root {
+			add("root", "glorot", transpose(l.tensors["lin_r.weight"]), l.In, l.Out)
 		}
 	}
+	for _, name := range []string{"att_src", "att_dst"} {
+		if t := l.tensors[name]; t != nil {
+			add(name, "glorot", slices.Clone(t.Data), len(t.Data))
+		}
+	}
+	if t := l.tensors["res.weight"]; t != nil {
+		add("residual", "glorot", transpose(t), l.In, l.Out)
+	}
+	bias := "bias"
+	if l.Kind == SAGE {
+		bias = "lin_l.bias"
+	}
+	if t := l.tensors[bias]; t != nil {
+		add("bias", "zeros", slices.Clone(t.Data), l.Out)
+	}
+	return list
 }
 
 // joined tells that a SAGEConv is the IR's own gnn.sage_conv, whose two weights lie
 // side by side.
 func (l *Layer) joined() bool { return l.Root && l.Aggregate == "mean" && !l.Normalize }
-
-func (l *Layer) biasTensor() *Tensor {
-	switch l.Kind {
-	case SAGE:
-		return l.tensors["lin_l.bias"]
-	case BatchNorm:
-		return nil
-	}
-	return l.tensors["bias"]
-}
 
 // affine gives y = x·scale + shift, what batch normalisation is in evaluation.
 func (l *Layer) affine() (scale, shift []float32) {
