@@ -44,7 +44,6 @@ func (a *adam) args(arg func(name string, t ir.Type) *ir.Value) {
 	a.of, a.power = [2][]*ir.Value{vs[:n], vs[n : 2*n]}, [2]*ir.Value(vs[2*n:])
 }
 
-// values are those of state.
 func (a *adam) values() []*ir.Value { return slices.Concat(a.of[0], a.of[1], a.power[:]) }
 
 // step returns the weights behind a step along the gradients.

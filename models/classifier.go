@@ -38,7 +38,6 @@ func normalise(b *ir.Builder, o Options, x *ir.Value) *ir.Value {
 	return b.One(o.Norm+"_normalize", nil, x)
 }
 
-// classifier declares the parameters of a classifier.
 func classifier(m *ir.Module, a *Architecture, o Options) network {
 	return a.declare(m, o.classifierShape(), o)
 }
@@ -65,12 +64,10 @@ func (o Options) classifierInput() ir.Type {
 	return ir.T(ir.F32, "N", ir.D(o.Features+o.labelColumns()))
 }
 
-// dropouts are those of the classifier.
 func (o Options) dropouts(prefix string) *dropouts {
 	return &dropouts{o.InputDropout, o.Dropout, prefix}
 }
 
-// labelled returns the rows of the labelled nodes.
 func labelled(b *ir.Builder, logits, idx *ir.Value) *ir.Value {
 	return b.One("gather", nil, logits, idx)
 }

@@ -105,7 +105,6 @@ func (e *ecl) samples() (name string, t ir.Type, count ir.Dim) {
 	return "anchors", ir.T(ir.I64, "B"), "B"
 }
 
-// samplesArg declares that argument.
 func (e *ecl) samplesArg(b *ir.Builder) *ir.Value {
 	name, t, _ := e.samples()
 	return b.DynamicArg(name, t)

@@ -129,7 +129,6 @@ func trust(b *ir.Builder, logit, share *ir.Value) *ir.Value {
 	return b.One("maximum", nil, b.Shift(b.One("neg", nil, falseRate(b, logit, share)), 1), b.Const(0))
 }
 
-// evidence is what judges pairs in a module.
 type evidence struct {
 	m                       *ir.Module
 	projection, gate, share *ir.Value
@@ -175,14 +174,12 @@ func (e *evidence) projected(b *ir.Builder, x *ir.Value) *ir.Value {
 	return b.One("l2_normalize", nil, b.MatMul(x, e.projection))
 }
 
-// seen is a graph with its edges judged.
 type seen struct {
 	asItIs, weighed *tables
 	probability     *ir.Value            // f32[E] that an entry is an edge
 	sources         map[string]*ir.Value // the evidence for it, in the graph as it is
 }
 
-// edges judges the entries of a graph.
 func (e *evidence) edges(b *ir.Builder, x, g *ir.Value) *seen {
 	z := e.projected(b, x)
 	edges := b.One("edge_pairs", nil, g)

@@ -177,7 +177,6 @@ func (j *judged) without(k, node int) []row {
 	return x
 }
 
-// product returns the dot product of two rows, which are read once.
 func (j *judged) product(x, y row) *ir.Value {
 	if x.node > y.node || x.node == y.node && x.k > y.k {
 		x, y = y, x
@@ -194,7 +193,6 @@ func (j *judged) product(x, y row) *ir.Value {
 	return j.products[key]
 }
 
-// dot returns the dot product of z, m1 or m2 of a node with one of a node.
 func (j *judged) dot(k, p, l, q int) *ir.Value {
 	sum := j.dots[[4]int{k, p, l, q}]
 	if sum != nil {

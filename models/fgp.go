@@ -30,7 +30,6 @@ func (e *sublimeModel) beginFree(b *ir.Builder, c *ir.Value) {
 // freeState is θ, and what Adam keeps of its gradients: moments, and powers of their decays.
 type freeState struct{ theta, m, v, power1, power2 *ir.Value }
 
-// handOn returns the state for the next step.
 func (s freeState) handOn(b *ir.Builder) {
 	for i, v := range []*ir.Value{s.theta, s.m, s.v, s.power1, s.power2} {
 		b.Return(NextPrefix+[]string{"theta", "theta.m", "theta.v", "theta.power1", "theta.power2"}[i], v)

@@ -154,7 +154,6 @@ func adopt(m *ir.Module, f *ir.Func) *ir.Func {
 	return to
 }
 
-// reads returns the names of the parameters that functions read.
 func reads(m *ir.Module) map[string]bool {
 	names := map[string]bool{}
 	for _, f := range m.Funcs {

@@ -52,7 +52,6 @@ func (n *stack) with(b *ir.Builder, x *ir.Value, drop *dropouts, sum func(h *ir.
 	return x
 }
 
-// activation is the attribute act of a layer; the last one has none.
 func (n *stack) activation(layer int) ir.Attrs {
 	if layer+1 == len(n.weights) {
 		return nil

@@ -55,13 +55,11 @@ func WithoutEstimate(m *ir.Module) *ir.Module {
 	return m
 }
 
-// genModel holds what the functions of GEN share.
 type genModel struct {
 	Options
 	network *stack
 }
 
-// probability declares the estimate of the graph.
 func (e *genModel) probability(m *ir.Module) {
 	b := m.NewFunc("probability")
 	hidden := b.DynamicArg("embedding", ir.T(ir.F32, "N", ir.D(e.Hidden)))

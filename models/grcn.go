@@ -56,7 +56,6 @@ func grcn(o Options) *ir.Module {
 	return m
 }
 
-// grcnModel holds what the functions of GRCN share.
 type grcnModel struct {
 	Options
 	arch                *Architecture

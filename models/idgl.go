@@ -63,7 +63,6 @@ func idgl(o Options) *ir.Module {
 // idglMost is the largest S of a candidate that is no edge, whose probability is below ½.
 const idglMost = 0.9999
 
-// idglModel holds what the functions of IDGL share.
 type idglModel struct {
 	Options
 	network *stack
@@ -89,7 +88,6 @@ type turns struct {
 	active, goesOn *ir.Value // 1 in turns that are taken, or are to be next, and 0
 }
 
-// begin makes the first turn.
 func (e *idglModel) begin(b *ir.Builder, c, old, x *ir.Value, drop *dropouts) *turns {
 	t := &turns{idglModel: e, b: b, c: c, goesOn: b.Const(1)}
 	norm := b.Op("gnn.sym_norm", nil, c, old)
@@ -112,7 +110,6 @@ func (e *idglModel) dropped(b *ir.Builder, v *ir.Value, stream string) *ir.Value
 	return b.One("dropout", ir.Attrs{"rate": e.IDGL.DropEdges, "stream": stream}, v)
 }
 
-// turn makes the next turn.
 func (t *turns) turn(drop *dropouts) {
 	b, o, before := t.b, t.IDGL, t.s
 	t.active = t.goesOn

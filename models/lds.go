@@ -52,13 +52,11 @@ func lds(o Options) *ir.Module {
 // of [data.Split]'s Outer.
 const OuterIdx, OuterLabels = "outer_idx", "outer_labels"
 
-// ldsModel holds what the functions of LDS share.
 type ldsModel struct {
 	Options
 	network *stack
 }
 
-// weights are the network's parameters, with their weight decay.
 func (e *ldsModel) weights() []*ir.Value {
 	var ps []*ir.Value
 	for i, w := range e.network.weights {

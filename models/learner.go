@@ -35,7 +35,6 @@ func returnProbability(b *ir.Builder, p *ir.Value) {
 	}
 }
 
-// refine declares @refine.
 func (o Options) refine(m *ir.Module) {
 	b := m.NewFunc("refine")
 	b.Return("w", o.refined(b, b.DynamicArg("p", ir.T(ir.F32, "M"))))
@@ -106,7 +105,6 @@ func newSymmetric(b *ir.Builder, c, w *ir.Value) *symmetric {
 
 func (s *symmetric) mean(in, out *ir.Value) *ir.Value { return s.b.Scale(s.b.Add(in, out), 0.5) }
 
-// at returns values of nodes at an end of each entry.
 func (s *symmetric) at(side string, v *ir.Value) *ir.Value {
 	return s.b.One("edge_gather", ir.Attrs{"side": side}, s.c, v)
 }

@@ -34,12 +34,10 @@ func (s shape) widths() []int {
 	return append(w, s.out)
 }
 
-// weight declares a matrix of a layer, with the layer's weight decay.
 func (s shape) weight(m *ir.Module, layer int, name string, rows, cols int) *ir.Value {
 	return m.AddParam(fmt.Sprintf("%s.%d.%s", s.name, layer, name), ir.T(ir.F32, ir.D(rows), ir.D(cols)), "glorot", s.decayOf(layer), s.group)
 }
 
-// decayOf returns a layer's weight decay.
 func (s shape) decayOf(layer int) float64 {
 	if s.decayFirst && layer > 0 {
 		return 0
@@ -47,7 +45,6 @@ func (s shape) decayOf(layer int) float64 {
 	return s.decay
 }
 
-// bias declares a bias of a layer.
 func (s shape) bias(m *ir.Module, layer int, name string, cols int) *ir.Value {
 	return m.AddParam(fmt.Sprintf("%s.%d.%s", s.name, layer, name), ir.T(ir.F32, ir.D(cols)), "zeros", 0, s.group)
 }

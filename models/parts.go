@@ -81,7 +81,6 @@ func (o Options) replaceable(m *ir.Module, name, result string, n network, x ir.
 	return p
 }
 
-// partNetwork is a network that is a part.
 type partNetwork struct {
 	network
 	Options

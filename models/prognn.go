@@ -35,13 +35,11 @@ func prognn(o Options) *ir.Module {
 	return m
 }
 
-// prognnModel holds what the functions of Pro-GNN share.
 type prognnModel struct {
 	Options
 	network *stack
 }
 
-// begin declares what @joint reads in its first step.
 func (e *prognnModel) begin(m *ir.Module) {
 	b := m.NewFunc("begin")
 	c, old := b.Arg("c", candidates), b.Arg("old", ir.T(ir.F32, "M"))

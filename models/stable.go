@@ -49,7 +49,6 @@ func stable(o Options) *ir.Module {
 	return m
 }
 
-// stableModel holds what the functions of STABLE share.
 type stableModel struct {
 	Options
 	weight, bias, slope, bilinear, offset *ir.Value

@@ -71,7 +71,6 @@ func sublime(o Options) *ir.Module {
 	return m
 }
 
-// sublimeModel holds what the functions of SUBLIME share.
 type sublimeModel struct {
 	Options
 	free       bool // candidates have weights of their own, and there is no learner

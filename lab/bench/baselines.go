@@ -42,7 +42,6 @@ type baselineWork struct {
 // (baselines/requirements-dgl.txt).
 const sageBatch = "batch/sage/products"
 
-// baselineWorks lists the comparisons.
 func baselineWorks() []baselineWork {
 	var works []baselineWork
 	for _, s := range stepList() {
@@ -239,7 +238,6 @@ func selectBaselines(patterns string, device bool) ([]baselineWork, error) {
 	}), nil
 }
 
-// compare runs the rounds of one piece of work.
 func (w baselineWork) compare(ctx context.Context, o Options, py *pythonRunner, folder string) (BaselineResult, error) {
 	x := BaselineResult{Work: w.name}
 	var own []float64
@@ -293,7 +291,6 @@ func (w baselineWork) compare(ctx context.Context, o Options, py *pythonRunner, 
 	return x, nil
 }
 
-// pythonRunner runs baselines.
 type pythonRunner struct {
 	path    string
 	dir     string // has the programs, and is to be removed
@@ -346,7 +343,6 @@ func (p *pythonRunner) versions(ctx context.Context, program string) (string, er
 	return strings.TrimSpace(string(out)), nil
 }
 
-// run runs one baseline.
 func (p *pythonRunner) run(ctx context.Context, folder string, args []string) (baselineReply, error) {
 	text, err := p.output(ctx, folder, args)
 	if err != nil {

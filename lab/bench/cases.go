@@ -187,7 +187,6 @@ func (c *Case) measure(ctx context.Context, o Options) (x Result, err error) {
 	return x, err
 }
 
-// judge holds the result against the limits.
 func (r *Result) judge(l *Roofline) {
 	if r.Least != nil {
 		if r.LeastMS = r.Least.Milliseconds(l); r.LeastMS > 0 {

@@ -114,7 +114,6 @@ func sparseFeatures(ds *data.Dataset) bool {
 	return ds.X.Dense == nil && 10*len(ds.X.Col) <= ds.X.Rows*ds.X.Cols
 }
 
-// exportedFile is one of the files that the Python program times.
 type exportedFile struct {
 	Name string `json:"name"`
 	File string `json:"file"`

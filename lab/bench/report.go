@@ -171,7 +171,6 @@ func (r *Report) Write(w io.Writer, f Format, parts bool) error {
 	return table(w, f, rows)
 }
 
-// work prints what is moved and what is computed.
 func work(c *Cost) string {
 	if c == nil || *c == (Cost{}) {
 		return ""
@@ -198,7 +197,6 @@ func mib(v float64) string {
 	return fmt.Sprintf("%.3g MiB", v)
 }
 
-// some formats a number; 0 is nothing.
 func some(format string, v float64) string {
 	if v == 0 {
 		return ""

@@ -47,7 +47,6 @@ func (l *Roofline) At(bytes float64) float64 {
 	return 0
 }
 
-// best returns the better of each limit.
 func (l *Roofline) best(m *Roofline) *Roofline {
 	b := &Roofline{MatMul: max(l.MatMul, m.MatMul), Exp: max(l.Exp, m.Exp), Bandwidth: slices.Clone(l.Bandwidth)}
 	for i := range b.Bandwidth {
@@ -77,7 +76,6 @@ func MeasureRoofline(threads int) *Roofline {
 // productSizes are the products m×k×n of which the best is the limit.
 var productSizes = [][3]int{{1024, 1024, 1024}, {2708, 1433, 128}, {4096, 512, 128}}
 
-// productRate returns the rate of the fastest of some products.
 func productRate(p *kernels.Pool, size [3]int, runs int) float64 {
 	m, k, n := size[0], size[1], size[2]
 	a, b, dst := ramp(m*k), ramp(k*n), make([]float32, m*n)

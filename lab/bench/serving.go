@@ -63,14 +63,12 @@ type ServingReport struct {
 	MaxError     float64         // largest difference of a probability
 }
 
-// asked is a question and its answer.
 type asked struct {
 	node    int
 	version int64
 	p       []float32
 }
 
-// growth is an update that the server took.
 type growth struct {
 	version int64
 	x       []float32
@@ -155,7 +153,6 @@ func Serving(ctx context.Context, o ServingOptions) (*ServingReport, error) {
 	return l.r, l.compare(ctx, dist, filepath.Join(dir, "data"))
 }
 
-// load is a load under way.
 type load struct {
 	o       ServingOptions
 	base    string
@@ -215,7 +212,6 @@ func (l *load) lost(why string) {
 	l.r.Lost = append(l.r.Lost, why)
 }
 
-// reply is what the server gives.
 type reply struct {
 	Parameters struct {
 		Version int64 `json:"graph_version"`
@@ -227,7 +223,6 @@ type reply struct {
 
 var errRefused = errors.New("too many requests are under way")
 
-// post asks a model.
 func (l *load) post(model string, body []byte) (*reply, error) {
 	q, err := http.NewRequest("POST", l.base+"/v2/models/"+model+"/infer", bytes.NewReader(body))
 	if err != nil {
@@ -408,7 +403,6 @@ func (l *load) compare(ctx context.Context, dist, dir string) error {
 	return nil
 }
 
-// writeFolder writes a graph as a data set.
 func writeFolder(dir string, x []float32, width int, edges [][2]int) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

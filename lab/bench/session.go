@@ -34,7 +34,6 @@ func PaperOptions(structWidth int) models.Options {
 	return o
 }
 
-// config is the configuration that trains the job.
 func (j *Job) config() (*config.Config, error) {
 	c, err := config.Load(j.Model, "", "", nil)
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/gsrc-dev/gsrc/train"
 )
 
-// stepCase is one training step of a function.
 type stepCase struct {
 	data    string
 	model   string

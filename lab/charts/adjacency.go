@@ -72,7 +72,6 @@ func className(ds *data.Dataset, label int32) string {
 	return strconv.Itoa(int(label))
 }
 
-// bin sums the weights of a graph's entries in k×k cells.
 func (o *byClass) bin(g *graph.Graph, k int) []float64 {
 	sum := make([]float64, k*k)
 	at := func(v int32) int { return int(int64(o.rank[v]) * int64(k) / int64(len(o.rank))) }
@@ -229,7 +228,6 @@ func (o *byClass) lines(p *plot.Plot) {
 	p.X.Padding, p.Y.Padding = 0, 0
 }
 
-// shorten cuts a name that is longer than n letters.
 func shorten(name string, n int) string {
 	if letters := []rune(name); len(letters) > n {
 		return string(letters[:n-1]) + "…"

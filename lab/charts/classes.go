@@ -63,7 +63,6 @@ func (j *judged) nodes(class int) (n int) {
 	return n
 }
 
-// confusion draws the confusion matrix.
 func (j *judged) confusion() *Chart {
 	if j == nil {
 		return nil
@@ -113,7 +112,6 @@ func (j *judged) confusion() *Chart {
 	return c
 }
 
-// perClass draws precision and recall of each class.
 func (j *judged) perClass() *Chart {
 	if j == nil {
 		return nil

@@ -105,7 +105,6 @@ func contrastive(records []checkpoint.Record) *Chart {
 		"The loss that the encoder is trained on, and its terms before they are weighted. The step is that of the whole run: pre-training comes first, then the classifier's epochs, some of which train the encoder too (joint steps, points).", panels)
 }
 
-// supervised are the records of the classifier's epochs.
 func supervised(records []checkpoint.Record) []checkpoint.Record {
 	return without(records, func(r checkpoint.Record) bool { return r.Epoch == 0 })
 }

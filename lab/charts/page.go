@@ -106,7 +106,6 @@ func isPage(beginning []byte) bool {
 	return bytes.Contains(beginning, []byte("<dl>\n<div><dt>seed</dt>"))
 }
 
-// figure is a chart on the page.
 type figure struct {
 	*Chart
 	SVG template.HTML

@@ -61,7 +61,6 @@ func sans(size vg.Length) font.Font {
 	return font.Font{Typeface: "Liberation", Variant: "Sans", Size: size}
 }
 
-// grid draws faint lines at the labelled ticks.
 func grid() *plotter.Grid {
 	g := plotter.NewGrid()
 	g.Horizontal.Color, g.Vertical.Color = pale, pale
@@ -86,7 +85,6 @@ func beside(c draw.Canvas, p *plot.Plot, l plot.Legend) {
 	l.Draw(side)
 }
 
-// inset leaves a margin.
 func inset(c draw.Canvas) draw.Canvas { return draw.Crop(c, margin, -margin, margin, -margin) }
 
 func stroke(c color.Color, dash []vg.Length) draw.LineStyle {

@@ -31,7 +31,6 @@ func seenAt(row, panel string) int {
 	return -1
 }
 
-// marked is the accuracy of a cell with its mark.
 func (ls ResultRows) marked(row string, p place) string {
 	text := ls.accuracy(row, p)
 	if text != missing && seenAt(row, p.panel) >= 0 {

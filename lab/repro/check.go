@@ -219,7 +219,6 @@ func (t *Target) planOf(l ResultRow, dir string) *planned {
 	return &plan[at]
 }
 
-// readFile reads a file of a target's lines.
 func readFile[T any](path string) ([]T, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -41,7 +41,6 @@ func (ls ResultRows) ofEdges(panel string, r edgeRow) ResultRows {
 	return slices.DeleteFunc(ls.of(panel, r.row, ""), func(l ResultRow) bool { return l.Source != r.source })
 }
 
-// edgeReport renders Table E.
 func edgeReport(t *Target, ls ResultRows) (r rendered) {
 	var tests string
 	tests, r.caveat = edgeTests(ls)

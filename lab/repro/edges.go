@@ -39,7 +39,6 @@ const (
 	evidencePrefix   = "evidence_"  // of the columns of a refined graph that have what one source says
 )
 
-// edgeCells are the runs of Table E.
 func edgeCells() (cells []cell) {
 	embedding := slices.Concat(general, []string{"model.edges.judge=embedding", "candidates.two_step=0"})
 	// Nothing that is trained takes part in judging edges by evidence.
@@ -81,7 +80,6 @@ func locate(name string) string {
 	return path
 }
 
-// there reports whether a folder has data that were made for a run.
 func there(made string) bool {
 	_, err := os.Stat(filepath.Join(made, data.TruthFile))
 	return err == nil

@@ -48,7 +48,6 @@ const (
 	ofDrawn     = "linear, of an encoder never trained"
 )
 
-// embeddingCells are the runs of Table L.
 func embeddingCells() (cells []cell) {
 	add := func(panel, x, data string, set ...string) {
 		for _, e := range []struct {

@@ -42,7 +42,6 @@ func curves(t *Target, ls ResultRows, x string, logX bool, mark func(panel strin
 	return charts.Lines(t.Name, t.Title, "Mean of the seeds with its standard deviation. The open mark is what the paper prints.", panels)
 }
 
-// line is a row of a panel as a series of means.
 func (ls ResultRows) line(panel, row string, of func(ResultRow) *float64) charts.Line {
 	l := charts.Line{Name: row}
 	for _, x := range ls.xs(panel) {
@@ -68,7 +67,6 @@ func paperAt(x float64) func(string) (charts.Line, bool) {
 	}
 }
 
-// paperRatios is the paper's Table 2 as a line.
 func paperRatios(panel string) (charts.Line, bool) {
 	l := charts.Line{Name: "the paper", Reference: true}
 	for _, p := range Paper() {
@@ -123,7 +121,6 @@ func costs(t *Target, ls ResultRows) *charts.Chart {
 	return charts.Lines(t.Name, t.Title, "Higher and further to the left is better.", panels)
 }
 
-// costTable has the same in numbers.
 func costTable(ls ResultRows) string {
 	var rows [][]string
 	for _, row := range ls.rows("") {

@@ -28,7 +28,6 @@ func filesOf(report string) string {
 	return strings.TrimSuffix(report, filepath.Ext(report))
 }
 
-// writePage writes a report from the files beside it.
 func writePage(report string) error {
 	dir := filesOf(report)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -58,7 +57,6 @@ var pageText string
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{"join": strings.Join}).Parse(pageText))
 
-// section is a target on the page.
 type section struct {
 	Target           *Target
 	Heading, Command string
@@ -121,7 +119,6 @@ func (t *Target) linesIn(files fs.FS) (ResultRows, error) {
 	return lines, err
 }
 
-// section is what a target's runs found.
 func (t *Target) section(folder string, lines ResultRows) section {
 	s := section{Target: t, Heading: heading(t.Name), Command: command(t, lines), Runs: len(lines)}
 	if lines == nil {

@@ -85,5 +85,4 @@ func methods(target string) []string {
 	return distinct(of, func(p Printed) string { return p.Row })
 }
 
-// meanStd writes a mean in percent with its standard deviation.
 func meanStd(mean, std float64) string { return fmt.Sprintf("%.2f ± %.2f", mean, std) }

@@ -122,7 +122,6 @@ func names(columns []column) []string {
 // Write writes the lines as CSV with a header.
 func (ls ResultRows) Write(w io.Writer) error { return writeCSV(w, ls) }
 
-// writeCSV writes structs as CSV, the columns named by their fields' tags.
 func writeCSV[T any](w io.Writer, rows []T) error {
 	columns := slices.DeleteFunc(columnsOf(reflect.TypeFor[T]()), func(c column) bool {
 		return c.optional && !slices.ContainsFunc(rows, func(r T) bool { return field(reflect.ValueOf(r).FieldByIndex(c.index)) != "" })
@@ -154,7 +153,6 @@ func field(v reflect.Value) string {
 // ReadResultRows reads what [ResultRows.Write] wrote. name is the source, for errors.
 func ReadResultRows(name string, r io.Reader) (ResultRows, error) { return readCSV[ResultRow](name, r) }
 
-// readCSV reads what [writeCSV] wrote.
 func readCSV[T any](name string, r io.Reader) ([]T, error) {
 	in := csv.NewReader(r)
 	header, err := in.Read()
@@ -213,7 +211,6 @@ func setField(f reflect.Value, text string) error {
 	return nil
 }
 
-// of are the runs of one cell.
 func (ls ResultRows) of(panel, row, x string) ResultRows {
 	return slices.DeleteFunc(slices.Clone(ls), func(l ResultRow) bool { return l.Panel != panel || l.Row != row || l.X != x })
 }
@@ -245,7 +242,6 @@ func (ls ResultRows) in(panel string) ResultRows {
 	return slices.DeleteFunc(slices.Clone(ls), func(l ResultRow) bool { return panel != "" && l.Panel != panel })
 }
 
-// seeds is how many seeds there are.
 func (ls ResultRows) seeds() int {
 	n := 0
 	for _, l := range ls {
@@ -257,7 +253,6 @@ func (ls ResultRows) seeds() int {
 func testAcc(l ResultRow) *float64 { return l.TestAcc }
 func valAcc(l ResultRow) *float64  { return l.ValAcc }
 
-// values are a quantity of the runs that have it.
 func (ls ResultRows) values(of func(ResultRow) *float64) (values []float64) {
 	for _, l := range ls {
 		if v := of(l); v != nil {
@@ -274,7 +269,6 @@ func (ls ResultRows) meanStd(of func(ResultRow) *float64) (mean, std float64, ok
 	return mean, std, !math.IsNaN(mean)
 }
 
-// mean writes the mean of a quantity.
 func (ls ResultRows) mean(form string, of func(ResultRow) *float64) string {
 	if mean, _, ok := ls.meanStd(of); ok {
 		return fmt.Sprintf(form, mean)

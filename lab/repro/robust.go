@@ -84,7 +84,6 @@ func (p *planned) alter(ctx context.Context) error {
 	return nil
 }
 
-// folder is the name of the folder for data and a seed.
 func (a alteration) folder(source string, seed int) string {
 	return fmt.Sprintf("%s-%s-%d", source, a.name, seed)
 }
@@ -188,7 +187,6 @@ var onRaw = entry{row: rawGraph, model: "ecl-gsr", own: []string{"candidates.str
 // otherLearners are the rows of Table R for structure learners beside stable, in no comparison of rows.
 var otherLearners = those(learners, "grcn", "idgl", "sublime", "gen", "prognn", "lds")
 
-// robustCells are the runs of Table R.
 func robustCells() (cells []cell) {
 	entries := slices.Concat(onRefined[:1], []entry{onRaw}, onRefined[1:], offRefined, otherLearners, chosen, ofEncoder[:2])
 	for _, d := range citations {
@@ -219,7 +217,6 @@ const cutAtTraining = ", cut at training nodes"
 // transferred are the classifiers of Table S.
 var transferred = []string{"gcn", "gat", "sage"}
 
-// transferCells are the runs of Table S.
 func transferCells() (cells []cell) {
 	panel := func(data string) string { return strings.ReplaceAll(data, "_metattack_0.2", ", Metattack 20 %") }
 	for _, d := range slices.Concat(citations, []string{"cora_metattack_0.2", "citeseer_metattack_0.2"}, webPages, []string{"actor", "blogcatalog"}) {

@@ -350,7 +350,6 @@ func (e *evaluation) absent(t *Target) []string {
 	return slices.DeleteFunc(t.Data(), func(name string) bool { return locate(name) != "" })
 }
 
-// run does the runs of one target; nil where it has no data.
 func (e *evaluation) run(ctx context.Context, t *Target) (*Outcome, error) {
 	absent := slices.DeleteFunc(e.absent(t), func(name string) bool { return !e.wanted(name) })
 	seeds := cmp.Or(e.Seeds, t.seeds(e.Budget))
@@ -537,7 +536,6 @@ func (e *evaluation) do(ctx context.Context, t *Target, runs []planned) (lines R
 	return lines, curve, pictures, nil
 }
 
-// file is a file with what writes it.
 type file struct {
 	name  string
 	write func(io.Writer) error

@@ -12,7 +12,6 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// missing stands where there is no number.
 const missing = "–"
 
 // table is a Markdown table whose columns are in line, so that it reads well in a
@@ -118,7 +117,6 @@ func accuracies(t *Target, ls ResultRows, rows []string, places []place, heads [
 	return table(append([]string{"test accuracy (%)"}, heads...), out) + ls.caveats(t, rows, places)
 }
 
-// wide is the table of all panels beside each other.
 func wide(t *Target, ls ResultRows) string {
 	return accuracies(t, ls, ls.rows(""), ls.places(), ls.panels(), "", nil)
 }

@@ -59,7 +59,6 @@ type cell struct {
 	alteration alteration
 }
 
-// rendered is what a target shows.
 type rendered struct {
 	text     string        // Markdown: tables, tests, sentences
 	caveat   string        // what the page has to say first, a sentence; may be empty
@@ -218,7 +217,6 @@ func smallGraphs(path string) error {
 	return atomicfile.WriteBytes(path, []byte(b.String()))
 }
 
-// seeds returns how many seeds a budget has where the user names none.
 func (t *Target) seeds(budget string) int {
 	if budget == Short {
 		if strings.HasPrefix(t.Name, "table") || t.edges { // the least that a test needs

@@ -29,7 +29,6 @@ type entry struct {
 	paper  string              // the paper's name for it, where its tables have it
 }
 
-// models are the rows of the tables, in their order.
 var models = []entry{
 	{row: eclGSR, model: "ecl-gsr", paper: "ECL-GSR"},
 	{row: rawGraph, model: "ecl-gsr", own: rawOptions["all"], byData: rawOptions},
@@ -167,7 +166,6 @@ var rawOptions = func() map[string][]string {
 	return options
 }()
 
-// set are the options of a row on a data set.
 func (e entry) set(data string) []string { return slices.Concat(e.own, e.byData[data]) }
 
 func (e entry) cell(panel, x, data string, set ...string) cell {
@@ -277,7 +275,6 @@ func damages(list []entry, data ...string) (cells []cell) {
 
 var citations, webPages = []string{"cora", "citeseer"}, []string{"cornell", "texas", "wisconsin"}
 
-// targets are all tables and figures.
 var targets = []*Target{
 	{
 		Name: "table1", Title: "Node classification", Seeds: 10,

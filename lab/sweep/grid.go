@@ -152,7 +152,6 @@ func (g *Grid) entry(r *optionReader, key string, v any) error {
 	return r.once(key)
 }
 
-// zip reads a table of lists that go together.
 func (g *Grid) zip(r *optionReader, table map[string]any) error {
 	lists, err := r.flatten(table)
 	if err != nil {
@@ -195,7 +194,6 @@ func (g *Grid) zip(r *optionReader, table map[string]any) error {
 	return nil
 }
 
-// seeds reads how many seeds there are, or which.
 func (g *Grid) seeds(r *optionReader, key string, v any) error {
 	if r.once("train.seed") != nil {
 		return errors.New("the seeds are given twice: leave seeds or train.seed out")

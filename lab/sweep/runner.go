@@ -77,7 +77,6 @@ type Progress struct {
 	Last *Record
 }
 
-// task is a run that one or more jobs ask for.
 type task struct {
 	job     Job
 	key     string

@@ -152,7 +152,6 @@ func (s *Search) Run(ctx context.Context) (*Study, error) {
 	return found, errors.Join(err, ferr)
 }
 
-// search is a Search that runs.
 type search struct {
 	*Search
 	base   *gsrc.Setup // the defaults, with Set
@@ -246,7 +245,6 @@ func (x *search) warnUnread(keys []string) {
 // selectKey is the option that says what epochs are kept by.
 const selectKey = "train.select"
 
-// search runs all rungs.
 func (x *search) search(ctx context.Context) error {
 	half := (x.Trials + 1) / 2
 	defaults := &Trial{at: point{}, measure: x.measure}
@@ -305,7 +303,6 @@ func shareOf(n, rung int) int {
 // attempts is how often a trial is drawn until it is one that has not been tried.
 const attempts = 16
 
-// add draws a trial.
 func (x *search) add(st rng.Stream, draw func(rng.Stream) point) {
 	t := &Trial{Number: len(x.trials), measure: x.measure}
 	for i := range attempts {

@@ -118,7 +118,6 @@ func ParseSpace(text string) (*Space, error) {
 	return s, nil
 }
 
-// of returns the range of an option; nil if there is none.
 func (s *Space) of(key string) *valueRange {
 	if i := slices.IndexFunc(s.ranges, func(r valueRange) bool { return r.key == key }); i >= 0 {
 		return &s.ranges[i]
@@ -150,7 +149,6 @@ func (s *Space) checkConditions(key string, from []string) error {
 	return nil
 }
 
-// gives reports whether a value is one of the range.
 func (r *valueRange) gives(value string) bool {
 	u, ok := r.unit(value)
 	return ok && r.value(u) == value
@@ -165,7 +163,6 @@ func isRange(table map[string]any) bool {
 	return slices.ContainsFunc(rangeKinds, func(kind string) bool { return table[kind] != nil })
 }
 
-// valueRange reads what an option may be.
 func (p *optionReader) valueRange(key string, v any) (valueRange, error) {
 	r := valueRange{key: key}
 	if text, err := p.value(key, v); err == nil {
@@ -242,7 +239,6 @@ func number(v any) (float64, bool) {
 	return 0, false
 }
 
-// bounds reads the ends of a range of numbers.
 func (r *valueRange) bounds(v any, optionType string) error {
 	list, _ := v.([]any)
 	if len(list) != 2 {

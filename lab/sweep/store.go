@@ -74,7 +74,6 @@ func readRecord(path string) (*Record, error) {
 	return r, nil
 }
 
-// put writes a record.
 func (s Store) put(r *Record) error {
 	path := s.Path(r.Dataset, r.Model, r.Key)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/gsrc-dev/gsrc/lab"
 )
 
-// splitOption cuts key=value.
 func splitOption(set string) (key, value string) {
 	key, value, _ = strings.Cut(set, "=")
 	return config.Canonical(strings.TrimSpace(key)), strings.TrimSpace(value)

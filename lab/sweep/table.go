@@ -181,7 +181,6 @@ func (t *Table) WriteCSV(w io.Writer) error {
 	return csv.NewWriter(w).WriteAll(lines)
 }
 
-// values are those of keys, or other where the setting leaves one at its default.
 func (r *Row) values(keys []string, other string) (values []string) {
 	for _, k := range keys {
 		values = append(values, cmp.Or(r.Set[k], other))

@@ -87,7 +87,6 @@ type emitter struct {
 	param func(name string) *ir.Value
 }
 
-// layer applies a layer without its activation.
 func (e *emitter) layer(l *Layer, x *ir.Value) *ir.Value {
 	switch l.Kind {
 	case GCN:
@@ -185,7 +184,6 @@ func (e *emitter) sage(l *Layer, x *ir.Value) *ir.Value {
 	return y
 }
 
-// bias adds the layer's bias, if it has one.
 func (e *emitter) bias(y *ir.Value) *ir.Value {
 	if b := e.param("bias"); b != nil {
 		return e.Add(y, b)

@@ -186,7 +186,6 @@ func set(settings []Setting, layer, key string) bool {
 	return slices.ContainsFunc(settings, func(x Setting) bool { return x.Key == key || x.Key == layer+"."+key })
 }
 
-// param is a parameter of a layer in the module.
 type param struct {
 	name, init string
 	dims       []int

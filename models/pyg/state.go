@@ -92,7 +92,6 @@ func isLinear(layer string, names map[string]bool) bool {
 	return names[layer+".lin.bias"] && !names[layer+".lin_l.weight"]
 }
 
-// layer finds out which one the tensors make.
 func (g *layerGroup) layer() (Layer, error) {
 	l := Layer{Name: g.name, Activation: "none", tensors: g.tensors}
 	has := func(name string) bool { return g.tensors[name] != nil }
@@ -148,7 +147,6 @@ func (g *layerGroup) affine(l *Layer, weight, bias string, others ...string) err
 	return err
 }
 
-// attention reads a GATConv.
 func (g *layerGroup) attention(l *Layer) error {
 	l.Kind, l.Slope = GAT, 0.2
 	// Older versions kept the weight under two names.
@@ -320,7 +318,6 @@ func (s *Stack) reorder(names []string) error {
 	return nil
 }
 
-// lastNumber returns the last number in a name.
 func lastNumber(name string) (int, bool) {
 	digit := func(r rune) bool { return r >= '0' && r <= '9' }
 	end := strings.LastIndexFunc(name, digit)

@@ -15,7 +15,6 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
-// subject is a model and the ways in which it is exported.
 type subject struct {
 	model  string
 	graphs bool // of a collection of graphs, not of the nodes of one

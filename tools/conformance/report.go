@@ -14,12 +14,10 @@ import (
 	"github.com/gsrc-dev/gsrc/export/manifest"
 )
 
-// row is one model of one export.
 type row struct{ dist, model string }
 
 func (r row) key() string { return r.dist + " " + r.model }
 
-// writeReport writes the outcomes as a page.
 func writeReport(path string, folders []string, list []*outcome) error {
 	var rows []row
 	for _, dir := range folders {
@@ -59,7 +57,6 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"inc": func(i int) int { return i + 1 }, "escape": escape,
 }).Parse(pageText))
 
-// page is the report.
 func page(rows []row, list []*outcome) ([]byte, error) {
 	var view struct {
 		Failed, Compared int

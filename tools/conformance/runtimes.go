@@ -73,7 +73,6 @@ var runtimes = []engine{
 	cargo(engine{name: "tract", title: "tract, Rust"}, "tools/conformance/engines/tract"),
 }
 
-// names lists runtimes.
 func names(which func(engine) bool) string {
 	var list []string
 	for _, r := range runtimes {
@@ -91,7 +90,6 @@ const (
 	statusLacks = "lacks"
 )
 
-// result is one model of one export.
 type result struct {
 	status  string
 	text    string // what failed, or what the runtime lacks
@@ -102,7 +100,6 @@ type result struct {
 	byFile  int // those of them that the file itself refused
 }
 
-// outcome is a runtime's run.
 type outcome struct {
 	engine
 	skipped string // why it did not run; "" if it did
@@ -118,7 +115,6 @@ type outcome struct {
 // folders.
 var setUp = map[string]string{}
 
-// prepare installs what the runtime needs.
 func (r engine) prepare(ctx context.Context) *outcome {
 	o := &outcome{engine: r, results: map[string]result{}, env: os.Environ()}
 	for _, need := range r.needs {
@@ -153,7 +149,6 @@ func (r engine) prepare(ctx context.Context) *outcome {
 	return o
 }
 
-// execute runs the program on the exports.
 func (o *outcome) execute(ctx context.Context, folders []string) {
 	start := time.Now()
 	c := exec.CommandContext(ctx, o.command[0], append(o.command[1:len(o.command):len(o.command)], folders...)...)
