@@ -1,11 +1,11 @@
 package bench
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -139,12 +139,6 @@ type BaselineTimes struct {
 	Failed  string  `json:"failed,omitempty"`
 }
 
-// baselineReply is the line that a baseline prints.
-type baselineReply struct {
-	MS      float64 `json:"ms"`
-	PeakMiB float64 `json:"peak_mib"`
-}
-
 // Baselines times gsrc and the PyTorch programs in the folder baselines with a Python that
 // has their requirements, in turn: in each round gsrc and every baseline do the work in
 // a process of their own, the next round in the opposite order. Options.Child is
@@ -259,7 +253,8 @@ func (w baselineWork) compare(ctx context.Context, o Options, py *pythonRunner, 
 		if t.Failed != "" {
 			return nil
 		}
-		reply, err := py.run(ctx, folder, w.baselines[i].Args)
+		var reply BaselineTimes
+		err := py.run(ctx, folder, w.baselines[i].Args, &reply)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -316,11 +311,16 @@ func newPythonRunner(ctx context.Context, python string, threads int, versions s
 	return p, nil
 }
 
-func (p *pythonRunner) command(ctx context.Context, args ...string) *exec.Cmd {
+// command returns what a program prints. An error has the last line of its complaint.
+func (p *pythonRunner) command(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, p.path, args...)
 	// As many threads as gsrc, in every library.
 	cmd.Env = append(os.Environ(), fmt.Sprint("OMP_NUM_THREADS=", p.threads), fmt.Sprint("MKL_NUM_THREADS=", p.threads), fmt.Sprint("OPENBLAS_NUM_THREADS=", p.threads))
-	return cmd
+	out, err := cmd.Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		err = fmt.Errorf("%w: %s", err, lastLine(string(exit.Stderr)))
+	}
+	return strings.TrimSpace(string(out)), err
 }
 
 // pytorchVersions is a program that prints the versions of what timed baselines need.
@@ -333,26 +333,23 @@ print("Python %d.%d.%d, PyTorch %s, DGL %s" % (*sys.version_info[:3], torch.__ve
 
 // versions runs a program that prints versions, which also checks that everything is there.
 func (p *pythonRunner) versions(ctx context.Context, program string) (string, error) {
-	var complaint bytes.Buffer
-	cmd := p.command(ctx, "-W", "ignore", "-c", program)
-	cmd.Stderr = &complaint
-	out, err := cmd.Output()
+	out, err := p.command(ctx, "-W", "ignore", "-c", program)
 	if err != nil {
-		return "", fmt.Errorf("%s lacks what the baselines need (see lab/bench/baselines/requirements.txt, or let \"make bench-baselines\" install it): %w: %s", p.path, err, lastLine(complaint.String()))
+		return "", fmt.Errorf("%s lacks what the baselines need (see lab/bench/baselines/requirements.txt, or let \"make bench-baselines\" install it): %w", p.path, err)
 	}
-	return strings.TrimSpace(string(out)), nil
+	return out, nil
 }
 
-func (p *pythonRunner) run(ctx context.Context, folder string, args []string) (baselineReply, error) {
+// run runs a baseline and reads the JSON that it prints into reply.
+func (p *pythonRunner) run(ctx context.Context, folder string, args []string, reply any) error {
 	text, err := p.output(ctx, folder, args)
 	if err != nil {
-		return baselineReply{}, err
+		return err
 	}
-	var r baselineReply
-	if err := json.Unmarshal([]byte(text), &r); err != nil {
-		return r, fmt.Errorf("%s printed %q: %w", args[0], text, err)
+	if err := json.Unmarshal([]byte(text), reply); err != nil {
+		return fmt.Errorf("%s printed %q: %w", args[0], text, err)
 	}
-	return r, nil
+	return nil
 }
 
 // output returns the last line that a program prints. Programs that read data get
@@ -366,14 +363,11 @@ func (p *pythonRunner) output(ctx context.Context, folder string, args []string)
 	if p.device != "" {
 		line = append(line, "--device", p.device)
 	}
-	var complaint bytes.Buffer
-	cmd := p.command(ctx, line...)
-	cmd.Stderr = &complaint
-	out, err := cmd.Output()
+	out, err := p.command(ctx, line...)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w: %s", args[0], err, lastLine(complaint.String()))
+		return "", fmt.Errorf("%s: %w", args[0], err)
 	}
-	return lastLine(string(out)), nil
+	return lastLine(out), nil
 }
 
 func lastLine(text string) string {

@@ -316,7 +316,8 @@ func TestBaselineProgramsRun(t *testing.T) {
 			} else {
 				seen[string(text)] = true
 			}
-			r, err := py.run(t.Context(), folder, args)
+			var r BaselineTimes
+			err := py.run(t.Context(), folder, args, &r)
 			if err != nil || !(r.MS > 0) || r.PeakMiB < 1 {
 				t.Errorf("%v: %+v, %v", args, r, err)
 			}

@@ -22,11 +22,7 @@ type Device struct {
 // DeviceCases lists what can be timed on a GPU: training steps, and the search for
 // candidate edges.
 func DeviceCases() []Case {
-	var cases []Case
-	for _, s := range stepList() {
-		cases = append(cases, s.toCase())
-	}
-	return slices.Concat(cases, scaleCases(), searchCases())
+	return slices.Concat(functionSteps(), scaleCases(), searchCases())
 }
 
 // The sizes by which a GPU's limits are measured: far more than its caches hold.

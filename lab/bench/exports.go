@@ -136,11 +136,15 @@ func Exports(ctx context.Context, o ExportOptions) (*ExportReport, error) {
 	}
 	defer os.RemoveAll(py.dir)
 	r.Python = py.says
-	graphs, err := chooseGraphs(o.Graphs)
-	if err != nil {
-		return nil, err
+	for _, name := range o.Graphs {
+		if !slices.ContainsFunc(exportGraphs, func(w Workload) bool { return w.Name == name }) {
+			return nil, fmt.Errorf("no graph is called %q; there are cora, actor, amazon_cs-size and arxiv-size", name)
+		}
 	}
-	for _, w := range graphs {
+	for _, w := range exportGraphs {
+		if o.Graphs != nil && !slices.Contains(o.Graphs, w.Name) {
+			continue
+		}
 		ds, err := w.Load(o.Data)
 		if err != nil {
 			return r, err
@@ -176,12 +180,8 @@ func timeExports(ctx context.Context, py *pythonRunner, folder string, ds *data.
 		return ExportResult{}, err
 	}
 	x := ExportResult{TablesMS: 1e3 * tables.Seconds(), Nodes: ds.Graph.N, Edges: st.E, Hidden: hidden}
-	text, err := py.output(ctx, folder, []string{"exports.py", "--hidden", fmt.Sprint(hidden), "--seconds", fmt.Sprint(seconds)})
-	if err != nil {
+	if err := py.run(ctx, folder, []string{"exports.py", "--hidden", fmt.Sprint(hidden), "--seconds", fmt.Sprint(seconds)}, &x); err != nil {
 		return ExportResult{}, err
-	}
-	if err := json.Unmarshal([]byte(text), &x); err != nil {
-		return ExportResult{}, fmt.Errorf("exports.py printed %q: %w", text, err)
 	}
 	for i := range x.Files {
 		f := &x.Files[i]
@@ -190,15 +190,6 @@ func timeExports(ctx context.Context, py *pythonRunner, folder string, ds *data.
 		}
 	}
 	return x, nil
-}
-
-func chooseGraphs(names []string) ([]Workload, error) {
-	for _, name := range names {
-		if !slices.ContainsFunc(exportGraphs, func(w Workload) bool { return w.Name == name }) {
-			return nil, fmt.Errorf("no graph is called %q; there are cora, actor, amazon_cs-size and arxiv-size", name)
-		}
-	}
-	return slices.DeleteFunc(slices.Clone(exportGraphs), func(w Workload) bool { return len(names) > 0 && !slices.Contains(names, w.Name) }), nil
 }
 
 // writeExports writes the GCN of a width in every form that is compared, its

@@ -104,11 +104,16 @@ func stepList() []stepCase {
 	return list
 }
 
-func stepCases() []Case {
-	var cases []Case
+// functionSteps are the steps of one function.
+func functionSteps() (cases []Case) {
 	for _, s := range stepList() {
 		cases = append(cases, s.toCase())
 	}
+	return cases
+}
+
+func stepCases() []Case {
+	cases := functionSteps()
 	for _, data := range []string{"cora", "citeseer", "actor"} {
 		cases = append(cases, Case{Name: "epochs/gcn/" + data, Doc: "200 epochs of the two-layer GCN, each with an evaluation pass", Alone: true,
 			workload: FindWorkload(data), run: gcnEpochs})
