@@ -79,7 +79,7 @@ func Evaluate(predicted []int32, probabilities []float32, classes int, labels, n
 		return &Report{Nodes: len(nodes), Accuracy: nan, MacroF1: nan, ECE: nan, Brier: nan, NLL: nan}
 	}
 	c := newCounts(predicted, classes, labels, nodes)
-	r := &Report{Nodes: len(nodes), Accuracy: c.accuracy(), MacroF1: c.macroF1()}
+	r := &Report{Nodes: len(nodes), Accuracy: 100 * float64(c.allRight) / float64(len(nodes)), MacroF1: c.macroF1()}
 	auc, left := AUC(probabilities, classes, labels, nodes)
 	if r.AUCLeftOut = left; !math.IsNaN(auc) {
 		r.AUC = &auc
@@ -110,14 +110,14 @@ func MacroF1(predicted []int32, classes int, labels, nodes []int32) float64 {
 }
 
 // counts has for each class how many nodes have it as label, as prediction, and as
-// both.
+// both, and how many nodes are right.
 type counts struct {
-	nodes                   int
 	labelled, chosen, right []int
+	allRight                int
 }
 
 func newCounts(predicted []int32, classes int, labels, nodes []int32) *counts {
-	c := &counts{nodes: len(nodes), labelled: make([]int, classes), chosen: make([]int, classes), right: make([]int, classes)}
+	c := &counts{labelled: make([]int, classes), chosen: make([]int, classes), right: make([]int, classes)}
 	for _, v := range nodes {
 		c.labelled[labels[v]]++
 		if predicted[v] >= 0 { // or there is none
@@ -125,17 +125,10 @@ func newCounts(predicted []int32, classes int, labels, nodes []int32) *counts {
 		}
 		if labels[v] == predicted[v] {
 			c.right[labels[v]]++
+			c.allRight++
 		}
 	}
 	return c
-}
-
-func (c *counts) accuracy() float64 {
-	right := 0
-	for _, n := range c.right {
-		right += n
-	}
-	return 100 * float64(right) / float64(c.nodes)
 }
 
 func (c *counts) macroF1() float64 {
