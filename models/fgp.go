@@ -36,11 +36,6 @@ func (s freeState) handOn(b *ir.Builder) {
 	}
 }
 
-func freeArgs(b *ir.Builder) freeState {
-	of := func(name string) *ir.Value { return b.DynamicArg(name, ir.T(ir.F32, "M")) }
-	return freeState{of("theta"), of("theta.m"), of("theta.v"), b.DynamicArg("theta.power1", ir.Scalar()), b.DynamicArg("theta.power2", ir.Scalar())}
-}
-
 // step makes a step of Adam along the gradient of the loss.
 func (s freeState) step(b *ir.Builder, loss *ir.Value, lr float64) {
 	g := b.One("grad", nil, loss, s.theta)

@@ -3,35 +3,37 @@ package models
 import "github.com/gsrc-dev/gsrc/ir"
 
 // stack is a list of layers y = act(f(x)·W + b), where f aggregates over the
-// graph (GCN) or does nothing (MLP).
+// graph (GCN, GraphSAGE) or does nothing (MLP).
 type stack struct {
 	weights, biases []*ir.Value
 	act             string
-	aggregate       bool
+	op              string // of a layer: gnn.linear, gnn.gcn_conv or gnn.sage_conv
 }
 
-func declareStack(m *ir.Module, s shape, aggregate bool) *stack {
-	n := &stack{act: s.act, aggregate: aggregate}
-	w := s.widths()
+func declareStack(m *ir.Module, s shape, op string) *stack {
+	n := &stack{act: s.act, op: op}
+	w, halves := s.widths(), 1
+	if op == "gnn.sage_conv" { // a node's own features and its neighbours' have weights of their own
+		halves = 2
+	}
 	for i := range s.layers {
-		n.weights = append(n.weights, s.weight(m, i, "weight", w[i], w[i+1]))
+		n.weights = append(n.weights, s.weight(m, i, "weight", w[i], halves*w[i+1]))
 		n.biases = append(n.biases, s.bias(m, i, "bias", w[i+1]))
 	}
 	return n
 }
 
-func declareGCN(m *ir.Module, s shape, _ Options) network { return declareStack(m, s, true) }
+func declareGCN(m *ir.Module, s shape, _ Options) network { return declareStack(m, s, "gnn.gcn_conv") }
 
-func declareMLP(m *ir.Module, s shape, _ Options) network { return declareStack(m, s, false) }
+func declareMLP(m *ir.Module, s shape, _ Options) network { return declareStack(m, s, "gnn.linear") }
 
 func (n *stack) run(b *ir.Builder, g, w, x *ir.Value, drop *dropouts) *ir.Value {
 	for i, weight := range n.weights {
-		x = drop.apply(b, i, x)
-		if n.aggregate {
-			x = b.One("gnn.gcn_conv", n.activation(i), g, w, x, weight, n.biases[i])
-		} else {
-			x = b.One("gnn.linear", n.activation(i), x, weight, n.biases[i])
+		operands := []*ir.Value{g, w, drop.apply(b, i, x), weight, n.biases[i]}
+		if n.op == "gnn.linear" {
+			operands = operands[2:]
 		}
+		x = b.One(n.op, n.activation(i), operands...)
 	}
 	return x
 }

@@ -12,7 +12,7 @@ type propagation struct {
 }
 
 func declarePropagation(m *ir.Module, s shape, o Options) network {
-	return &propagation{o.Propagation, declareStack(m, s, false)}
+	return &propagation{o.Propagation, declareStack(m, s, "gnn.linear")}
 }
 
 func (n *propagation) run(b *ir.Builder, g, w, x *ir.Value, drop *dropouts) *ir.Value {

@@ -10,18 +10,12 @@ const leastWeight = 1e-30
 // own features and the mean of its neighbours' have weights of their own, the
 // halves of one matrix.
 type sage struct {
-	stack
+	*stack
 	weighted bool // edges have weights of any size
 }
 
 func declareSAGE(m *ir.Module, s shape, o Options) network {
-	n := &sage{stack{act: s.act}, o.EdgeWeights}
-	w := s.widths()
-	for i := range s.layers {
-		n.weights = append(n.weights, s.weight(m, i, "weight", w[i], 2*w[i+1]))
-		n.biases = append(n.biases, s.bias(m, i, "bias", w[i+1]))
-	}
-	return n
+	return &sage{declareStack(m, s, "gnn.sage_conv"), o.EdgeWeights}
 }
 
 func (n *sage) run(b *ir.Builder, g, w, x *ir.Value, drop *dropouts) *ir.Value {
@@ -29,8 +23,5 @@ func (n *sage) run(b *ir.Builder, g, w, x *ir.Value, drop *dropouts) *ir.Value {
 		total := b.One("maximum", nil, b.One("edge_sum", ir.Attrs{"side": "dst"}, g, w), b.Const(leastWeight))
 		w = b.Div(w, b.One("edge_gather", ir.Attrs{"side": "dst"}, g, total))
 	}
-	for i, weight := range n.weights {
-		x = b.One("gnn.sage_conv", n.activation(i), g, w, drop.apply(b, i, x), weight, n.biases[i])
-	}
-	return x
+	return n.stack.run(b, g, w, x, drop)
 }

@@ -21,7 +21,7 @@ func stable(o Options) *ir.Module {
 	if o.Classes > 0 {
 		s := o.classifierShape()
 		s.in = hidden
-		e.classifier = declareStack(m, s, false)
+		e.classifier = declareStack(m, s, "gnn.linear")
 	}
 
 	e.pretrain(m)

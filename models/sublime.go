@@ -28,9 +28,9 @@ func sublime(o Options) *ir.Module {
 		e.learner = o.replaceable(m, "encoder", "embedding", e.learner, features(o), graph, nil)
 	}
 	s := shape{name: "contrast", group: "encoder", act: "relu", in: o.Features, hidden: o.Encoder.Hidden, layers: 2, out: o.Encoder.Projection, decay: o.Encoder.WeightDecay}
-	e.contrasted = &droppingGCN{declareStack(m, s, false), o.Views.Edges}
+	e.contrasted = &droppingGCN{declareStack(m, s, "gnn.linear"), o.Views.Edges}
 	s.name, s.in, s.hidden = "projector", s.out, s.out
-	e.projector = declareStack(m, s, false)
+	e.projector = declareStack(m, s, "gnn.linear")
 
 	b := m.NewFunc("begin")
 	c := b.Arg("c", candidates)
@@ -61,7 +61,7 @@ func sublime(o Options) *ir.Module {
 	arch := architecture(o.Classifier)
 	var classifies network
 	if o.Classifier == "gcn" {
-		classifies = &droppingGCN{declareStack(m, o.classifierShape(), false), o.SUBLIME.DropEdges}
+		classifies = &droppingGCN{declareStack(m, o.classifierShape(), "gnn.linear"), o.SUBLIME.DropEdges}
 	} else {
 		classifies = classifier(m, arch, o)
 	}
@@ -118,7 +118,8 @@ func (e *sublimeModel) pretrain(m *ir.Module) {
 	var state freeState
 	var h *ir.Value
 	if e.free {
-		state = freeArgs(b)
+		of := func(name string) *ir.Value { return b.DynamicArg(name, ir.T(ir.F32, "M")) }
+		state = freeState{of("theta"), of("theta.m"), of("theta.v"), b.DynamicArg("theta.power1", ir.Scalar()), b.DynamicArg("theta.power2", ir.Scalar())}
 		free = newSymmetric(b, c, freeWeights(b, state.theta))
 	} else {
 		h = e.embed(b, x)
