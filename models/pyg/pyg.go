@@ -97,17 +97,15 @@ type Options struct {
 // Read makes a stack of a state dict. It is an error if a tensor belongs to no layer
 // that it knows, if the layers do not fit each other, or if their order is not clear.
 func Read(tensors []Tensor, o Options) (*Stack, error) {
-	groups, err := group(tensors)
+	layers, err := group(tensors)
 	if err != nil {
 		return nil, err
 	}
-	s := &Stack{Features: "none", Params: map[string][]float32{}}
-	for _, g := range groups {
-		l, err := g.layer()
-		if err != nil {
+	s := &Stack{Layers: layers, Features: "none", Params: map[string][]float32{}}
+	for i := range layers {
+		if err := layers[i].identify(); err != nil {
 			return nil, err
 		}
-		s.Layers = append(s.Layers, l)
 	}
 	if err := s.order(o.Order); err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,14 +21,8 @@ var suffixes = []string{
 // kinds lists those of layers.
 const kinds = GCN + ", " + GAT + ", " + SAGE + ", " + Linear + " and " + BatchNorm
 
-// layerGroup is the tensors of one layer by what stands behind its name.
-type layerGroup struct {
-	name    string
-	tensors map[string]*Tensor
-}
-
-// group sorts tensors into layers.
-func group(tensors []Tensor) ([]layerGroup, error) {
+// group sorts tensors into layers, ordered by name, of which nothing else is known yet.
+func group(tensors []Tensor) ([]Layer, error) {
 	names := map[string]bool{}
 	for _, t := range tensors {
 		if names[t.Name] {
@@ -35,7 +30,7 @@ func group(tensors []Tensor) ([]layerGroup, error) {
 		}
 		names[t.Name] = true
 	}
-	groups := map[string]*layerGroup{}
+	groups := map[string]*Layer{}
 	var unknown []string
 	for i := range tensors {
 		name, suffix := split(tensors[i].Name, names)
@@ -44,7 +39,7 @@ func group(tensors []Tensor) ([]layerGroup, error) {
 			continue
 		}
 		if groups[name] == nil {
-			groups[name] = &layerGroup{name, map[string]*Tensor{}}
+			groups[name] = &Layer{Name: name, Activation: "none", tensors: map[string]*Tensor{}}
 		}
 		groups[name].tensors[suffix] = &tensors[i]
 	}
@@ -55,7 +50,7 @@ func group(tensors []Tensor) ([]layerGroup, error) {
 	if len(groups) == 0 {
 		return nil, fmt.Errorf("there are no tensors")
 	}
-	var list []layerGroup
+	var list []Layer
 	for _, name := range slices.Sorted(maps.Keys(groups)) {
 		list = append(list, *groups[name])
 	}
@@ -92,170 +87,169 @@ func isLinear(layer string, names map[string]bool) bool {
 	return names[layer+".lin.bias"] && !names[layer+".lin_l.weight"]
 }
 
-func (g *layerGroup) layer() (Layer, error) {
-	l := Layer{Name: g.name, Activation: "none", tensors: g.tensors}
-	has := func(name string) bool { return g.tensors[name] != nil }
-	if err := g.unsupported(); err != nil {
-		return l, err
+// identify finds out which layer the tensors make.
+func (l *Layer) identify() (err error) {
+	has := func(name string) bool { return l.tensors[name] != nil }
+	if err := l.unsupported(); err != nil {
+		return err
 	}
-	var err error
 	switch {
 	case has("att_src"):
-		err = g.attention(&l)
+		err = l.attention()
 	case has("lin_l.weight"):
 		l.Kind, l.Root, l.Aggregate = SAGE, has("lin_r.weight"), "mean"
-		if err = g.affine(&l, "lin_l.weight", "lin_l.bias", "lin_r.weight"); err == nil && l.Root {
-			err = g.shape("lin_r.weight", l.Out, l.In)
+		if err = l.product("lin_l.weight", "lin_l.bias", "lin_r.weight"); err == nil && l.Root {
+			err = l.shape("lin_r.weight", l.Out, l.In)
 		}
 	case has("running_mean"):
 		l.Kind, l.Eps = BatchNorm, 1e-5
-		if err = g.expect(l.Kind, []string{"running_mean", "running_var"}, []string{"weight", "bias", "num_batches_tracked"}); err != nil {
+		if err = l.expect([]string{"running_mean", "running_var"}, []string{"weight", "bias", "num_batches_tracked"}); err != nil {
 			break
 		}
-		l.In = len(g.tensors["running_mean"].Data)
+		l.In = len(l.tensors["running_mean"].Data)
 		l.Out = l.In
 		for _, name := range []string{"running_mean", "running_var", "weight", "bias"} {
 			if err == nil && has(name) {
-				err = g.shape(name, l.In)
+				err = l.shape(name, l.In)
 			}
 		}
 		if err == nil && has("weight") != has("bias") {
-			err = fmt.Errorf("%s has one of weight and bias, and a BatchNorm has both or neither", g.name)
+			err = fmt.Errorf("%s has one of weight and bias, and a BatchNorm has both or neither", l.Name)
 		}
 	case has("lin.weight"):
 		l.Kind, l.Normalize, l.SelfLoops = GCN, true, true
-		err = g.affine(&l, "lin.weight", "bias")
-	case has("weight") && len(g.tensors["weight"].Shape) == 2:
+		err = l.product("lin.weight", "bias")
+	case has("weight") && len(l.tensors["weight"].Shape) == 2:
 		l.Kind = Linear
-		err = g.affine(&l, "weight", "bias")
+		err = l.product("weight", "bias")
 	default:
-		err = fmt.Errorf("the tensors %s make no layer that gsrc knows; it reads %s", quoted(g.full()), kinds)
-	}
-	return l, err
-}
-
-// affine reads a weight and the bias that may be beside it; others may be there too.
-func (g *layerGroup) affine(l *Layer, weight, bias string, others ...string) error {
-	l.Bias = g.tensors[bias] != nil
-	err := g.expect(l.Kind, []string{weight}, append(others, bias))
-	if err == nil {
-		l.Out, l.In, err = g.matrix(weight)
-	}
-	if err == nil && l.Bias {
-		err = g.shape(bias, l.Out)
+		err = fmt.Errorf("the tensors %s make no layer that gsrc knows; it reads %s", quoted(l.full()), kinds)
 	}
 	return err
 }
 
-func (g *layerGroup) attention(l *Layer) error {
+// product reads a weight and the bias that may be beside it; others may be there too.
+func (l *Layer) product(weight, bias string, others ...string) error {
+	l.Bias = l.tensors[bias] != nil
+	err := l.expect([]string{weight}, append(others, bias))
+	if err == nil {
+		l.Out, l.In, err = l.matrix(weight)
+	}
+	if err == nil && l.Bias {
+		err = l.shape(bias, l.Out)
+	}
+	return err
+}
+
+func (l *Layer) attention() error {
 	l.Kind, l.Slope = GAT, 0.2
 	// Older versions kept the weight under two names.
-	if src, dst := g.tensors["lin_src.weight"], g.tensors["lin_dst.weight"]; src != nil {
+	if src, dst := l.tensors["lin_src.weight"], l.tensors["lin_dst.weight"]; src != nil {
 		if dst != nil && !(slices.Equal(src.Shape, dst.Shape) && slices.Equal(src.Data, dst.Data)) {
-			return fmt.Errorf("%s has different weights for sources and targets (lin_src.weight and lin_dst.weight): a GATConv between two kinds of nodes is not supported", g.name)
+			return fmt.Errorf("%s has different weights for sources and targets (lin_src.weight and lin_dst.weight): a GATConv between two kinds of nodes is not supported", l.Name)
 		}
-		g.tensors["lin.weight"] = src
-		delete(g.tensors, "lin_src.weight")
-		delete(g.tensors, "lin_dst.weight")
+		l.tensors["lin.weight"] = src
+		delete(l.tensors, "lin_src.weight")
+		delete(l.tensors, "lin_dst.weight")
 	}
-	if err := g.expect(l.Kind, []string{"lin.weight", "att_src", "att_dst"}, []string{"bias", "res.weight"}); err != nil {
+	if err := l.expect([]string{"lin.weight", "att_src", "att_dst"}, []string{"bias", "res.weight"}); err != nil {
 		return err
 	}
-	t := g.tensors["att_src"]
+	t := l.tensors["att_src"]
 	if len(t.Shape) != 3 || t.Shape[0] != 1 || t.Shape[1] < 1 || t.Shape[2] < 1 {
-		return fmt.Errorf("%s.att_src has the shape %v, and that of a GATConv is [1, heads, columns]", g.name, t.Shape)
+		return fmt.Errorf("%s.att_src has the shape %v, and that of a GATConv is [1, heads, columns]", l.Name, t.Shape)
 	}
-	l.Heads, l.Bias, l.Residual = t.Shape[1], g.tensors["bias"] != nil, g.tensors["res.weight"] != nil
-	if err := g.shape("att_dst", t.Shape...); err != nil {
+	l.Heads, l.Bias, l.Residual = t.Shape[1], l.tensors["bias"] != nil, l.tensors["res.weight"] != nil
+	if err := l.shape("att_dst", t.Shape...); err != nil {
 		return err
 	}
-	all, in, err := g.matrix("lin.weight")
+	all, in, err := l.matrix("lin.weight")
 	if err != nil {
 		return err
 	}
 	if l.In = in; all != len(t.Data) {
-		return fmt.Errorf("%s.lin.weight has %d rows, and %d heads of %d columns need %d", g.name, all, l.Heads, t.Shape[2], len(t.Data))
+		return fmt.Errorf("%s.lin.weight has %d rows, and %d heads of %d columns need %d", l.Name, all, l.Heads, t.Shape[2], len(t.Data))
 	}
 	width := all
 	switch {
 	case l.Bias:
-		width = len(g.tensors["bias"].Data)
-		err = g.shape("bias", width)
+		width = len(l.tensors["bias"].Data)
+		err = l.shape("bias", width)
 	case l.Residual:
-		width, _, err = g.matrix("res.weight")
+		width, _, err = l.matrix("res.weight")
 	}
 	if err == nil && l.Residual {
-		err = g.shape("res.weight", width, in)
+		err = l.shape("res.weight", width, in)
 	}
 	if err != nil {
 		return err
 	}
 	if width != all && width != all/l.Heads {
-		return fmt.Errorf("%s gives %d columns by its bias, and %d heads of %d columns are %d side by side or %d averaged", g.name, width, l.Heads, t.Shape[2], all, all/l.Heads)
+		return fmt.Errorf("%s gives %d columns by its bias, and %d heads of %d columns are %d side by side or %d averaged", l.Name, width, l.Heads, t.Shape[2], all, all/l.Heads)
 	}
 	l.Concat = width == all
 	return nil
 }
 
 // unsupported names layers of PyG that are recognised and not read.
-func (g *layerGroup) unsupported() error {
+func (l *Layer) unsupported() error {
 	for _, x := range []struct{ tensor, what string }{
 		{"att", "a GATv2Conv (or another layer with one attention vector)"},
 		{"att_edge", "a GATConv with edge_dim"},
 		{"lin_edge.weight", "a layer with edge features"},
 		{"lin_r.bias", "no layer that gsrc knows, such as a TransformerConv or a GATv2Conv"},
 	} {
-		if g.tensors[x.tensor] != nil {
-			return fmt.Errorf("%s is %s by its tensor %s.%s, which is not supported; gsrc reads %s", g.name, x.what, g.name, x.tensor, kinds)
+		if l.tensors[x.tensor] != nil {
+			return fmt.Errorf("%s is %s by its tensor %s.%s, which is not supported; gsrc reads %s", l.Name, x.what, l.Name, x.tensor, kinds)
 		}
 	}
-	if g.tensors["lin_l.weight"] != nil && g.tensors["lin.weight"] != nil {
-		return fmt.Errorf("%s is a SAGEConv with project=True by its tensor %s.lin.weight, which is not supported", g.name, g.name)
+	if l.tensors["lin_l.weight"] != nil && l.tensors["lin.weight"] != nil {
+		return fmt.Errorf("%s is a SAGEConv with project=True by its tensor %s.lin.weight, which is not supported", l.Name, l.Name)
 	}
 	return nil
 }
 
 // expect checks which tensors a layer has.
-func (g *layerGroup) expect(kind string, need, may []string) error {
+func (l *Layer) expect(need, may []string) error {
 	var missing, unknown []string
 	for _, n := range need {
-		if g.tensors[n] == nil {
-			missing = append(missing, g.name+"."+n)
+		if l.tensors[n] == nil {
+			missing = append(missing, l.Name+"."+n)
 		}
 	}
-	for _, n := range slices.Sorted(maps.Keys(g.tensors)) {
+	for _, n := range slices.Sorted(maps.Keys(l.tensors)) {
 		if !slices.Contains(need, n) && !slices.Contains(may, n) {
-			unknown = append(unknown, g.name+"."+n)
+			unknown = append(unknown, l.Name+"."+n)
 		}
 	}
 	switch {
 	case len(unknown) > 0:
-		return fmt.Errorf("%s is taken for a %s, which has no tensors %s", g.name, kind, quoted(unknown))
+		return fmt.Errorf("%s is taken for a %s, which has no tensors %s", l.Name, l.Kind, quoted(unknown))
 	case len(missing) > 0:
-		return fmt.Errorf("%s is taken for a %s, and the tensors %s are missing", g.name, kind, quoted(missing))
+		return fmt.Errorf("%s is taken for a %s, and the tensors %s are missing", l.Name, l.Kind, quoted(missing))
 	}
 	return nil
 }
 
-func (g *layerGroup) matrix(name string) (rows, cols int, err error) {
-	t := g.tensors[name]
+func (l *Layer) matrix(name string) (rows, cols int, err error) {
+	t := l.tensors[name]
 	if len(t.Shape) != 2 || t.Shape[0] < 1 || t.Shape[1] < 1 {
-		return 0, 0, fmt.Errorf("%s.%s has the shape %v, want [columns out, columns in]", g.name, name, t.Shape)
+		return 0, 0, fmt.Errorf("%s.%s has the shape %v, want [columns out, columns in]", l.Name, name, t.Shape)
 	}
 	return t.Shape[0], t.Shape[1], nil
 }
 
-func (g *layerGroup) shape(name string, want ...int) error {
-	if t := g.tensors[name]; !slices.Equal(t.Shape, want) {
-		return fmt.Errorf("%s.%s has the shape %v, want %v", g.name, name, t.Shape, want)
+func (l *Layer) shape(name string, want ...int) error {
+	if t := l.tensors[name]; !slices.Equal(t.Shape, want) {
+		return fmt.Errorf("%s.%s has the shape %v, want %v", l.Name, name, t.Shape, want)
 	}
 	return nil
 }
 
-func (g *layerGroup) full() []string {
+func (l *Layer) full() []string {
 	var names []string
-	for _, n := range slices.Sorted(maps.Keys(g.tensors)) {
-		names = append(names, g.name+"."+n)
+	for _, n := range slices.Sorted(maps.Keys(l.tensors)) {
+		names = append(names, l.Name+"."+n)
 	}
 	return names
 }
@@ -274,12 +268,6 @@ func (s *Stack) order(given []string) error {
 	if given != nil {
 		return s.reorder(given)
 	}
-	key := func(l Layer) int {
-		if n, ok := lastNumber(l.Name); ok {
-			return n
-		}
-		return int(^uint(0) >> 1)
-	}
 	norm := func(l Layer) int {
 		if l.Kind == BatchNorm {
 			return 1
@@ -287,10 +275,10 @@ func (s *Stack) order(given []string) error {
 		return 0
 	}
 	slices.SortStableFunc(s.Layers, func(a, b Layer) int {
-		return cmp.Or(cmp.Compare(key(a), key(b)), cmp.Compare(norm(a), norm(b)))
+		return cmp.Or(cmp.Compare(lastNumber(a.Name), lastNumber(b.Name)), cmp.Compare(norm(a), norm(b)))
 	})
 	for i := 1; i < len(s.Layers); i++ {
-		if a, b := s.Layers[i-1], s.Layers[i]; key(a) == key(b) && norm(a) == norm(b) {
+		if a, b := s.Layers[i-1], s.Layers[i]; lastNumber(a.Name) == lastNumber(b.Name) && norm(a) == norm(b) {
 			return fmt.Errorf("the names %s and %s do not say which layer runs first; say the order of all (%s)", a.Name, b.Name, s.names())
 		}
 	}
@@ -318,13 +306,14 @@ func (s *Stack) reorder(names []string) error {
 	return nil
 }
 
-func lastNumber(name string) (int, bool) {
+// lastNumber returns the last number in a name; the largest there is where it has none.
+func lastNumber(name string) int {
 	digit := func(r rune) bool { return r >= '0' && r <= '9' }
 	end := strings.LastIndexFunc(name, digit)
-	if end < 0 {
-		return 0, false
-	}
 	start := strings.LastIndexFunc(name[:end+1], func(r rune) bool { return !digit(r) }) + 1
 	n, err := strconv.Atoi(name[start : end+1])
-	return n, err == nil
+	if err != nil {
+		return math.MaxInt
+	}
+	return n
 }
