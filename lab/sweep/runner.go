@@ -204,8 +204,8 @@ func (r *Runner) train(ctx context.Context, s *gsrc.Setup, t *task, threads int,
 	o.Out, o.Force = r.runDir(t.dataset, t.job.Model, t.key), true // a folder of this name has nothing else
 	if _, err := os.Stat(filepath.Join(o.Out, checkpoint.InfoFile)); err == nil {
 		run, err := r.goOn(ctx, o.Out, t, threads)
-		var damage *checkpoint.DamageError
-		if !errors.As(err, &damage) {
+		damage, ok := errors.AsType[*checkpoint.DamageError](err)
+		if !ok {
 			return run, err
 		}
 		t.damage = strings.TrimPrefix(fmt.Sprintf("%s: %v", damage.Path, damage.Err), ": ")
@@ -228,10 +228,7 @@ func (r *Runner) goOn(ctx context.Context, dir string, t *task, threads int) (*g
 	}
 	if info.Status != "done" {
 		_, err := gsrc.Resume(ctx, dir, gsrc.ResumeOptions{Data: t.job.Data, Threads: threads})
-		var held *filelock.HeldError
-		var diverged *train.NonFiniteError
-		var exceeded *budget.ExceededError
-		if err != nil && (gsrc.IsInterrupted(ctx, err) || errors.As(err, &held) || errors.As(err, &diverged) || errors.As(err, &exceeded)) {
+		if err != nil && (gsrc.IsInterrupted(ctx, err) || is[*filelock.HeldError](err) || is[*train.NonFiniteError](err) || is[*budget.ExceededError](err)) {
 			return nil, err
 		}
 		if err != nil { // what else is wrong with it training anew tells, too
@@ -256,11 +253,15 @@ func openKept(dir string) (*gsrc.Run, error) {
 // damaged makes what reading a run gives an error of damage, as that of a file which is not
 // there, or has no checksum, is not yet.
 func damaged(err error) error {
-	var damage *checkpoint.DamageError
-	if errors.As(err, &damage) {
+	if damage, ok := errors.AsType[*checkpoint.DamageError](err); ok {
 		return damage
 	}
 	return &checkpoint.DamageError{Err: err}
+}
+
+func is[T error](err error) bool {
+	_, ok := errors.AsType[T](err)
+	return ok
 }
 
 func (r *Runner) logf(format string, args ...any) {
@@ -377,14 +378,12 @@ func (r *Runner) run(ctx context.Context, t *task, threads int, memory int64) (r
 	if gsrc.IsInterrupted(ctx, err) {
 		return nil, false, fmt.Errorf("%w: %s", train.ErrInterrupted, t.job)
 	}
-	var held *filelock.HeldError
-	if errors.As(err, &held) { // it is no outcome of the job
+	if is[*filelock.HeldError](err) { // it is no outcome of the job
 		return nil, false, fmt.Errorf("%s: %w", t.job, err)
 	}
 	if err != nil {
-		var diverged *train.NonFiniteError
 		rec.Error, rec.Cause = err.Error(), err
-		return rec, errors.As(err, &diverged), nil
+		return rec, is[*train.NonFiniteError](err), nil
 	}
 	if t.job.Model != Auto {
 		if err := s.Config.Set("train.threads=1"); err != nil { // the forecast is of one thread
