@@ -25,7 +25,7 @@ var (
 // curves draws a panel for each panel of the lines, accuracy over what varies, and
 // beside it the same of other quantities. Where the paper prints an accuracy for the
 // same setting it is marked.
-func curves(t *Target, ls ResultRows, x string, logX bool, mark func(panel string) (charts.Line, bool), beside ...quantity) *charts.Chart {
+func curves(t *Target, ls ResultRows, x string, logX bool, mark func(panel string) charts.Line, beside ...quantity) *charts.Chart {
 	var panels []charts.Panel
 	for _, panel := range ls.panels() {
 		for i, y := range append([]quantity{accuracy}, beside...) {
@@ -33,8 +33,8 @@ func curves(t *Target, ls ResultRows, x string, logX bool, mark func(panel strin
 			for _, row := range ls.rows(panel) {
 				p.Lines = append(p.Lines, ls.line(panel, row, y.of))
 			}
-			if l, ok := mark(panel); ok && i == 0 {
-				p.Lines = append(p.Lines, l)
+			if i == 0 {
+				p.Lines = append(p.Lines, mark(panel)) // without values it is left out
 			}
 			panels = append(panels, p)
 		}
@@ -56,18 +56,18 @@ func (ls ResultRows) line(panel, row string, of func(ResultRow) *float64) charts
 
 // paperAt marks the paper's Table 1 at one place of a figure: the setting that the
 // table was measured with.
-func paperAt(x float64) func(string) (charts.Line, bool) {
-	return func(panel string) (charts.Line, bool) {
+func paperAt(x float64) func(string) charts.Line {
+	return func(panel string) charts.Line {
+		l := charts.Line{Name: "the paper (Table 1)", Reference: true, Points: true}
 		data, _, _ := strings.Cut(panel, ",")
-		p, ok := printed("table1", "ECL-GSR", data, "", "accuracy")
-		if !ok {
-			return charts.Line{}, false
+		if p, ok := printed("table1", "ECL-GSR", data, "", "accuracy"); ok {
+			l.Values = []charts.Value{{X: x, Y: p.Value, Err: p.Std}}
 		}
-		return charts.Line{Name: "the paper (Table 1)", Reference: true, Points: true, Values: []charts.Value{{X: x, Y: p.Value, Err: p.Std}}}, true
+		return l
 	}
 }
 
-func paperRatios(panel string) (charts.Line, bool) {
+func paperRatios(panel string) charts.Line {
 	l := charts.Line{Name: "the paper", Reference: true}
 	for _, p := range Paper() {
 		if p.Target == "table2" && p.Row == "ECL-GSR" && p.Panel == panel {
@@ -77,7 +77,7 @@ func paperRatios(panel string) (charts.Line, bool) {
 			}
 		}
 	}
-	return l, len(l.Values) > 0
+	return l
 }
 
 // dots draws the rows of every panel below each other. from is the table in which
