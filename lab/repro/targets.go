@@ -273,6 +273,18 @@ func damages(list []entry, data ...string) (cells []cell) {
 	return cells
 }
 
+// overWidths is a figure of an option that the paper calls name, over the widths of the encoder.
+func overWidths(figure, title, name, key string, paper float64) *Target {
+	return &Target{
+		Name: figure, Title: title + " and width F of the encoder", Seeds: 2,
+		Asks:  fmt.Sprintf("Test accuracy over %s for several widths F, where the embedding judges edges and finds candidates%s; the paper uses %[1]s = %[3]g and F = 128. It prints no numbers for this figure.", name, noEmbedding, paper),
+		cells: vary(widths("32", "128", "256"), key, []string{"0.001", "0.01", "0.1", "1", "10"}, citations...),
+		render: func(t *Target, ls ResultRows) rendered {
+			return rendered{text: deep(t, ls, name+" ="), chart: curves(t, ls, name, true, paperAt(paper))}
+		},
+	}
+}
+
 var citations, webPages = []string{"cora", "citeseer"}, []string{"cornell", "texas", "wisconsin"}
 
 var targets = []*Target{
@@ -348,22 +360,8 @@ var targets = []*Target{
 		},
 		trace: progress, curves: convergence,
 	},
-	{
-		Name: "fig5", Title: "Weight μ of the classification loss and width F of the encoder", Seeds: 2,
-		Asks:  "Test accuracy over μ for several widths F, where the embedding judges edges and finds candidates" + noEmbedding + "; the paper uses μ = 0.01 and F = 128. It prints no numbers for this figure.",
-		cells: vary(widths("32", "128", "256"), "model.edges.mu", []string{"0.001", "0.01", "0.1", "1", "10"}, citations...),
-		render: func(t *Target, ls ResultRows) rendered {
-			return rendered{text: deep(t, ls, "μ ="), chart: curves(t, ls, "μ", true, paperAt(0.01))}
-		},
-	},
-	{
-		Name: "fig6", Title: "Weight α of the generative term and width F of the encoder", Seeds: 2,
-		Asks:  "Test accuracy over α for several widths F, where the embedding judges edges and finds candidates" + noEmbedding + "; the paper uses α = 0.1 and F = 128. It prints no numbers for this figure.",
-		cells: vary(widths("32", "128", "256"), "model.ecl.alpha", []string{"0.001", "0.01", "0.1", "1", "10"}, citations...),
-		render: func(t *Target, ls ResultRows) rendered {
-			return rendered{text: deep(t, ls, "α ="), chart: curves(t, ls, "α", true, paperAt(0.1))}
-		},
-	},
+	overWidths("fig5", "Weight μ of the classification loss", "μ", "model.edges.mu", 0.01),
+	overWidths("fig6", "Weight α of the generative term", "α", "model.ecl.alpha", 0.1),
 	{
 		Name: "fig7", Title: "Robustness", Seeds: 3,
 		Asks:  "Test accuracy where a share of the edges, of their number in the data, is added or removed at random, or removed and as many added (replaced). The damage is drawn by the seed, and is there in training and in testing. The structure learners of the literature have their settings of Table 1. The paper prints no numbers.",
