@@ -14,6 +14,7 @@ import (
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/lab/charts"
 	"github.com/gsrc-dev/gsrc/lab/sweep"
+	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
 
 // Target is a table or a figure of the paper, or Table E, R or S.
@@ -39,7 +40,7 @@ type Target struct {
 	render func(*Target, ResultRows) rendered
 	// trace takes from the metrics of kept runs what curves draws; both are nil
 	// for targets that draw adjacency matrices.
-	trace  trace
+	trace  func(records []checkpoint.Record) []Point
 	curves func(*Target, []Point) *charts.Chart
 }
 

@@ -20,9 +20,6 @@ type Point struct {
 	Value float32 `csv:"value"`
 }
 
-// trace is what a target draws of a run's metrics.
-type trace func(records []checkpoint.Record) []Point
-
 // every is how many of the classifier's epochs are between two points; steps that
 // train the encoder are all there.
 const every = 10
