@@ -68,6 +68,7 @@ func Check(ctx context.Context, o CheckOptions) (*Checked, error) {
 	if o.Report != "" {
 		dir = filesOf(o.Report)
 	}
+	files := os.DirFS(dir)
 	scratch := filepath.Join(e.Out, "fill") // kept until the files are written: filling takes hours
 	if !o.Fill {
 		if scratch, err = os.MkdirTemp("", "gsrc-check-*"); err != nil {
@@ -80,9 +81,9 @@ func Check(ctx context.Context, o CheckOptions) (*Checked, error) {
 	known := map[string]ResultRow{} // what equal jobs gave, by the job: figures reuse the tables'
 	if o.Fill {
 		for _, t := range Targets() {
-			lines, err := readFile[ResultRow](filepath.Join(dir, t.Name+".csv"))
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return nil, err
+			lines, err := t.linesIn(files)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", dir, err)
 			}
 			for _, l := range lines {
 				if p := t.planOf(l, scratch); l.Hash != "" && p != nil && p.made == "" && !t.edges {
@@ -93,12 +94,12 @@ func Check(ctx context.Context, o CheckOptions) (*Checked, error) {
 	}
 	var todo []checkedLine
 	for _, t := range list {
-		lines, err := readFile[ResultRow](filepath.Join(dir, t.Name+".csv"))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
+		lines, err := t.linesIn(files)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", dir, err)
+		}
+		if lines == nil {
+			continue
 		}
 		of[t] = lines
 		absent := e.absent(t)
@@ -219,13 +220,17 @@ func (t *Target) planOf(l ResultRow, dir string) *planned {
 	return &plan[at]
 }
 
-func readFile[T any](path string) ([]T, error) {
-	f, err := os.Open(path)
+// readFile reads a file that [writeCSV] wrote; nil where there is none.
+func readFile[T any](files fs.FS, name string) ([]T, error) {
+	f, err := files.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return readCSV[T](path, f)
+	return readCSV[T](name, f)
 }
 
 // spread takes n of the elements, evenly, or all for n = 0.

@@ -14,7 +14,7 @@ import (
 // rewrite changes the lines of a target's file.
 func rewrite(t *testing.T, path string, change func(ResultRows)) {
 	t.Helper()
-	lines, err := readFile[ResultRow](path)
+	lines, err := readFile[ResultRow](os.DirFS(filepath.Dir(path)), filepath.Base(path))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package repro
 import (
 	"bytes"
 	_ "embed"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -104,16 +103,8 @@ func Page(files fs.FS, folder, report string) ([]byte, error) {
 
 // linesIn reads the target's file; nil where there is none.
 func (t *Target) linesIn(files fs.FS) (ResultRows, error) {
-	f, err := files.Open(t.Name + ".csv")
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	lines, err := ReadResultRows(t.Name+".csv", f)
-	if err == nil && len(lines) == 0 {
+	lines, err := readFile[ResultRow](files, t.Name+".csv")
+	if lines != nil && len(lines) == 0 {
 		err = fmt.Errorf("%s.csv has no runs", t.Name)
 	}
 	return lines, err

@@ -220,12 +220,12 @@ func checkFiles(t *testing.T, dir string, paths []string) {
 				t.Errorf("%s: %d records, %v", name, len(records), err)
 			}
 		case filepath.Ext(name) == ".csv":
-			lines, err := ReadResultRows(name, f)
+			lines, err := readCSV[ResultRow](name, f)
 			if err != nil {
 				t.Error(err)
 			}
 			var b bytes.Buffer
-			if err := lines.Write(&b); err != nil {
+			if err := ResultRows(lines).Write(&b); err != nil {
 				t.Error(err)
 			}
 			if text, err := os.ReadFile(path); err != nil || !bytes.Equal(text, b.Bytes()) {
@@ -437,7 +437,7 @@ func TestRowsJoinTheOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lines, err := ReadResultRows("table1.csv", bytes.NewReader(text))
+		lines, err := readCSV[ResultRow]("table1.csv", bytes.NewReader(text))
 		if err != nil {
 			t.Fatal(err)
 		}

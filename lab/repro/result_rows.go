@@ -150,9 +150,7 @@ func field(v reflect.Value) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// ReadResultRows reads what [ResultRows.Write] wrote. name is the source, for errors.
-func ReadResultRows(name string, r io.Reader) (ResultRows, error) { return readCSV[ResultRow](name, r) }
-
+// readCSV reads what [writeCSV] wrote. name is the source, for errors.
 func readCSV[T any](name string, r io.Reader) ([]T, error) {
 	in := csv.NewReader(r)
 	header, err := in.Read()
@@ -163,7 +161,7 @@ func readCSV[T any](name string, r io.Reader) ([]T, error) {
 	if all := names(columns); !slices.Equal(header, all) {
 		return nil, fmt.Errorf("%s: not a file of gsrc repro: its columns are not %s", name, strings.Join(all, ","))
 	}
-	var lines []T
+	lines := []T{}
 	for {
 		record, err := in.Read()
 		if err == io.EOF {

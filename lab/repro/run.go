@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -99,9 +98,9 @@ func failures(records []*sweep.Record) error {
 			continue
 		}
 		e.Runs++
-		var diverged *train.NonFiniteError
-		var exceeded *budget.ExceededError
-		if r.Cause == nil || errors.As(r.Cause, &diverged) || errors.As(r.Cause, &exceeded) {
+		_, diverged := errors.AsType[*train.NonFiniteError](r.Cause)
+		_, exceeded := errors.AsType[*budget.ExceededError](r.Cause)
+		if r.Cause == nil || diverged || exceeded {
 			continue
 		}
 		if e.Failed++; e.First == nil {
@@ -439,9 +438,9 @@ func joined[T any](e *evaluation, t *Target, name string, lines []T, of func(T) 
 	if e.Report != "" {
 		dir = filesOf(e.Report)
 	}
-	all, err := readFile[T](filepath.Join(dir, name))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+	all, err := readFile[T](os.DirFS(dir), name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	done := map[runOf]bool{}
 	for _, l := range lines {
