@@ -7,17 +7,6 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime"
 )
 
-// drawAnchors queues a draw of count of n nodes to dst, an address of i64. The workspace
-// is for twice as many int32.
-func drawAnchors(q Stream, dst, work uintptr, n, count int, s rng.Stream) error {
-	swaps, nodes := work, work+uintptr(4*count)
-	x := steps{q: q}
-	x.run("gsrc_anchor_swaps", count, Ptr(swaps), Word(uint64(s)), Int(n), Int(count))
-	x.run("gsrc_anchor_nodes", count, Ptr(nodes), Ptr(swaps), Int(count))
-	x.run("gsrc_anchor_sort", count, Ptr(dst), Ptr(nodes), Int(count))
-	return x.err
-}
-
 // mostDrawn bounds the samples that the GPU draws, by work that grows with the square of
 // their number: as many take about 4·10⁹ comparisons.
 const mostDrawn = 1 << 16
@@ -39,5 +28,11 @@ func (d *Device) DrawAnchors(dst *runtime.Buffer, n int, s rng.Stream) error {
 	if err := d.Reserve(&d.drawn, count); err != nil {
 		return err
 	}
-	return drawAnchors(d, dst.Device.Elements, d.drawn.Device.Elements, n, count, s)
+	swaps := d.drawn.Device.Elements // of i32, and nodes
+	nodes := swaps + uintptr(4*count)
+	return queued(d, func(q *steps) {
+		q.every("gsrc_anchor_swaps", count, Ptr(swaps), Word(uint64(s)), Int(n), Int(count))
+		q.every("gsrc_anchor_nodes", count, Ptr(nodes), Ptr(swaps), Int(count))
+		q.every("gsrc_anchor_sort", count, at(dst), Ptr(nodes), Int(count))
+	})
 }

@@ -27,9 +27,10 @@ func layBlockWork(f *runtime.DeviceBlock, at uintptr) (w blockWork) {
 func blockWorkBytes(f *runtime.DeviceBlock) int { return layBlockWork(f, 0).bytes }
 
 // sampleBlock queues the sampling of a block: see blocks.cu.
-func sampleBlock(q Stream, f *runtime.DeviceBlock) error {
+func sampleBlock(q *steps, f *runtime.DeviceBlock) {
 	if f.MaxTargets+f.MaxEntries > 1<<30 {
-		return fmt.Errorf("a block with room for %d targets and %d entries is more than CUDA kernels count: train with fewer anchors", f.MaxTargets, f.MaxEntries)
+		q.err = fmt.Errorf("a block with room for %d targets and %d entries is more than CUDA kernels count: train with fewer anchors", f.MaxTargets, f.MaxEntries)
+		return
 	}
 	w := layBlockWork(f, f.Work)
 	count := func(i int) uintptr { return f.Counts + uintptr(4*i) }
@@ -38,20 +39,18 @@ func sampleBlock(q Stream, f *runtime.DeviceBlock) error {
 		from = Ptr(f.From.Counts)
 	}
 	counts, g := Ptr(f.Counts), f.Graph
-	s := steps{q: q}
-	run := func(kernel string, n int, args ...uint64) { s.run(kernel, max(1, n), args...) }
+	run := func(kernel string, n int, args ...uint64) { q.every(kernel, max(1, n), args...) }
 	run("gsrc_block_begin", g.Rows, counts, Ptr(w.met), from, Int(f.MaxTargets), Int(g.Rows))
 	run("gsrc_block_targets", f.MaxTargets, counts, Ptr(w.met), Ptr(f.In.RowPtr), Ptr(f.Targets), Ptr(g.RowPtr), Int(g.Rows))
-	s.scan(scan{Y: f.In.RowPtr, X: f.In.RowPtr, Total: count(runtime.BlockEntries), N: f.MaxTargets, Count: count(runtime.BlockTargets), End: true}, w.rest)
+	scan{Y: f.In.RowPtr, X: f.In.RowPtr, Total: count(runtime.BlockEntries), N: f.MaxTargets, Count: count(runtime.BlockTargets), End: true}.launch(q, w.rest)
 	run("gsrc_block_admit", 1, counts, Int(f.MaxEntries), flag(f.Pads))
 	run("gsrc_block_entries", f.MaxEntries, counts, Ptr(w.met), Ptr(f.In.Row), Ptr(f.Entries), Ptr(w.node), Ptr(f.Targets), Ptr(f.In.RowPtr), Ptr(g.RowPtr), Ptr(g.Col))
 	run("gsrc_block_new", f.MaxEntries, counts, Ptr(w.first), Ptr(w.met), Ptr(w.node))
-	s.scan(scan{Y: w.first, X: w.first, Total: count(runtime.BlockNew), N: f.MaxEntries, Count: count(runtime.BlockEntries)}, w.rest)
+	scan{Y: w.first, X: w.first, Total: count(runtime.BlockNew), N: f.MaxEntries, Count: count(runtime.BlockEntries)}.launch(q, w.rest)
 	run("gsrc_block_place", max(f.MaxTargets, f.MaxEntries), counts, Ptr(f.Sources), Ptr(f.In.Col), Ptr(f.Targets), Ptr(w.met), Ptr(w.node), Ptr(w.first), flag(f.Pads))
-	s.sort(sort{
+	sort{
 		KeyTo: f.Out.Row, ValueTo: f.Out.Perm, Key: f.In.Col, KeyTemp: w.node, ValTemp: w.first,
 		N: f.MaxEntries, Count: count(runtime.BlockEntries), Bits: bits.Len(uint(f.MaxSources())),
-	}, w.rest)
+	}.launch(q, w.rest)
 	run("gsrc_block_end", max(f.MaxSources()+1, f.MaxEntries), counts, Ptr(f.Sources), Ptr(f.Entries), Ptr(f.In.Row), Ptr(f.In.Col), Ptr(f.Out.RowPtr), Ptr(f.Out.Row), Ptr(f.Out.Col), Ptr(f.Out.Perm))
-	return s.err
 }

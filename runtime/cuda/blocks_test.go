@@ -125,8 +125,10 @@ func TestSampleBlock(t *testing.T) {
 						first := newBlock(t, q, runtime.DeviceBlock{Graph: whole, Targets: place(t, q, targets), Pads: pads, MaxTargets: count, MaxEntries: want[0].E})
 						next := newBlock(t, q, runtime.DeviceBlock{Graph: whole, From: &first.DeviceBlock, Targets: first.Sources, Pads: pads, MaxTargets: first.MaxSources(), MaxEntries: want[1].E + 300})
 						for range 2 { // the second time over what the first has left
-							must(sampleBlock(q, &first.DeviceBlock))
-							must(sampleBlock(q, &next.DeviceBlock))
+							must(queued(q, func(q *steps) {
+								sampleBlock(q, &first.DeviceBlock)
+								sampleBlock(q, &next.DeviceBlock)
+							}))
 						}
 						first.compare(t, &want[0], count)
 						next.compare(t, &want[1], len(want[0].Sources))
@@ -152,7 +154,7 @@ func TestSampleBlockWithoutRoom(t *testing.T) {
 	next := newBlock(t, q, runtime.DeviceBlock{Graph: whole, From: &first.DeviceBlock, Targets: first.Sources, MaxTargets: first.MaxSources(), MaxEntries: 4})
 	find := func() {
 		for _, f := range []*blockMemory{first, next} {
-			if err := sampleBlock(q, &f.DeviceBlock); err != nil {
+			if err := queued(q, func(q *steps) { sampleBlock(q, &f.DeviceBlock) }); err != nil {
 				t.Fatal(err)
 			}
 		}

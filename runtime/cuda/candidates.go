@@ -43,21 +43,19 @@ func placing(at uintptr, bytes *int) func(n int) uintptr {
 }
 
 // choose queues the choice, of one pair at least. Behind it count is how many candidates there are.
-func (c *choice) choose(q Stream, known, near uintptr, mutual bool) error {
-	s := steps{q: q}
-	s.run("gsrc_candidate_pairs", c.pairs, Ptr(c.lower), Ptr(c.upper), Ptr(c.from), Ptr(known), Ptr(near), Int(c.edges), Int(c.n), Int(c.k))
+func (c *choice) choose(q *steps, known, near uintptr, mutual bool) {
+	q.every("gsrc_candidate_pairs", c.pairs, Ptr(c.lower), Ptr(c.upper), Ptr(c.from), Ptr(known), Ptr(near), Int(c.edges), Int(c.n), Int(c.k))
 	ends := bits.Len(uint(c.n))
-	s.sort(sort{KeyTo: c.key, ValueTo: c.first, Key: c.upper, KeyTemp: c.keep, ValTemp: c.place, N: c.pairs, Bits: ends}, c.work)
-	s.run("gsrc_candidate_keys", c.pairs, Ptr(c.key), Ptr(c.lower), Ptr(c.first), Int(c.pairs))
-	s.sort(sort{KeyTo: c.keep, ValueTo: c.order, Key: c.key, Value: c.first, KeyTemp: c.place, ValTemp: c.spare, N: c.pairs, Bits: ends}, c.work)
-	s.run("gsrc_candidate_keep", c.pairs, Ptr(c.keep), Ptr(c.lower), Ptr(c.upper), Ptr(c.from), Ptr(c.order), Int(c.pairs), Int(c.n), flag(mutual))
-	s.scan(scan{Y: c.place, X: c.keep, Total: c.count, N: c.pairs}, c.work)
-	return s.err
+	sort{KeyTo: c.key, ValueTo: c.first, Key: c.upper, KeyTemp: c.keep, ValTemp: c.place, N: c.pairs, Bits: ends}.launch(q, c.work)
+	q.every("gsrc_candidate_keys", c.pairs, Ptr(c.key), Ptr(c.lower), Ptr(c.first), Int(c.pairs))
+	sort{KeyTo: c.keep, ValueTo: c.order, Key: c.key, Value: c.first, KeyTemp: c.place, ValTemp: c.spare, N: c.pairs, Bits: ends}.launch(q, c.work)
+	q.every("gsrc_candidate_keep", c.pairs, Ptr(c.keep), Ptr(c.lower), Ptr(c.upper), Ptr(c.from), Ptr(c.order), Int(c.pairs), Int(c.n), flag(mutual))
+	scan{Y: c.place, X: c.keep, Total: c.count, N: c.pairs}.launch(q, c.work)
 }
 
 // write queues the candidates' edges, for which there is room at dst.
-func (c *choice) write(q Stream, dst uintptr) error {
-	return every(q, "gsrc_candidate_edges", c.pairs, Ptr(dst), Ptr(c.lower), Ptr(c.upper), Ptr(c.from), Ptr(c.order), Ptr(c.keep), Ptr(c.place), Int(c.pairs))
+func (c *choice) write(q *steps, dst uintptr) {
+	q.every("gsrc_candidate_edges", c.pairs, Ptr(dst), Ptr(c.lower), Ptr(c.upper), Ptr(c.from), Ptr(c.order), Ptr(c.keep), Ptr(c.place), Int(c.pairs))
 }
 
 // joining is the building of the structure of n edges, and where its memory is.
@@ -79,39 +77,14 @@ func newJoining(n int, at uintptr) joining {
 }
 
 // join queues the building of the structure, whose memory is there.
-func (j *joining) join(q Stream, c *runtime.DeviceCandidates) error {
-	s, n, nodes := steps{q: q}, j.n, c.In.Rows
+func (j *joining) join(q *steps, c *runtime.DeviceCandidates) {
+	n, nodes := j.n, c.In.Rows
 	edges := Ptr(c.Edges.Device.Elements)
-	s.run("gsrc_candidate_targets", 2*n, Ptr(j.target), edges, Int(n))
-	s.sort(sort{KeyTo: c.In.Row, ValueTo: j.order, Key: j.target, KeyTemp: j.key, ValTemp: j.values, N: 2 * n, Bits: bits.Len(uint(nodes))}, j.work)
-	s.run("gsrc_candidate_inverse", 2*n, Ptr(j.place), Ptr(j.order), Int(2*n))
-	s.run("gsrc_candidate_graph", max(2*n, nodes+1), Ptr(c.In.RowPtr), Ptr(c.In.Col), Ptr(c.Out.Perm), Ptr(c.Old.Device.Elements), Ptr(c.Entry.Device.Elements),
+	q.every("gsrc_candidate_targets", 2*n, Ptr(j.target), edges, Int(n))
+	sort{KeyTo: c.In.Row, ValueTo: j.order, Key: j.target, KeyTemp: j.key, ValTemp: j.values, N: 2 * n, Bits: bits.Len(uint(nodes))}.launch(q, j.work)
+	q.every("gsrc_candidate_inverse", 2*n, Ptr(j.place), Ptr(j.order), Int(2*n))
+	q.every("gsrc_candidate_graph", max(2*n, nodes+1), Ptr(c.In.RowPtr), Ptr(c.In.Col), Ptr(c.Out.Perm), Ptr(c.Old.Device.Elements), Ptr(c.Entry.Device.Elements),
 		edges, Ptr(c.In.Row), Ptr(j.order), Ptr(j.place), Int(n), Int(nodes))
-	return s.err
-}
-
-// steps queues one thing after another until one fails.
-type steps struct {
-	q   Stream
-	err error
-}
-
-func (s *steps) run(kernel string, n int, args ...uint64) {
-	if s.err == nil {
-		s.err = every(s.q, kernel, n, args...)
-	}
-}
-
-func (s *steps) scan(x scan, work uintptr) {
-	if s.err == nil {
-		s.err = x.launch(s.q, work)
-	}
-}
-
-func (s *steps) sort(x sort, work uintptr) {
-	if s.err == nil {
-		s.err = x.launch(s.q, work)
-	}
 }
 
 // Candidates chooses candidates; see [runtime.Sampler].
@@ -159,7 +132,7 @@ func (d *Device) choose(c *runtime.DeviceCandidates, near uintptr, n, k int, mut
 	}
 	x, found := newChoice(edges, n, k, d.chosen.Device.Elements), 0
 	if x.pairs > 0 {
-		if err := x.choose(d, c.Known.Device.Elements, near, mutual); err != nil {
+		if err := queued(d, func(q *steps) { x.choose(q, c.Known.Device.Elements, near, mutual) }); err != nil {
 			return err
 		}
 		var count [4]byte
@@ -171,7 +144,7 @@ func (d *Device) choose(c *runtime.DeviceCandidates, near uintptr, n, k int, mut
 	if err := c.Place(found); err != nil {
 		return err
 	}
-	if err := x.write(d, c.Edges.Device.Elements); err != nil {
+	if err := queued(d, func(q *steps) { x.write(q, c.Edges.Device.Elements) }); err != nil {
 		return err
 	}
 	// What was for the choice has been read when this runs.
@@ -179,7 +152,7 @@ func (d *Device) choose(c *runtime.DeviceCandidates, near uintptr, n, k int, mut
 		return err
 	}
 	j := newJoining(found, d.chosen.Device.Elements)
-	return j.join(d, c)
+	return queued(d, func(q *steps) { j.join(q, c) })
 }
 
 // CandidateBytes returns what Candidates takes of the device's memory itself.

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -104,13 +105,15 @@ func (c *chain) input(b *runtime.Buffer) {
 }
 
 // launch queues the chain.
-func (c *chain) launch(q Stream) error {
-	n, cols, err := sizes(c.shape)
-	if n == 0 || err != nil {
-		return err
+func (c *chain) launch(q *steps) {
+	rows, cols := runtime.Matrix(c.shape)
+	n := rows * cols
+	if n == 0 {
+		return
 	}
 	if len(c.inputs) > chainInputs || len(c.steps) > chainSteps {
-		return fmt.Errorf("an expression of %d operands and %d steps is longer than a kernel takes (%d and %d): compile with fewer operations fused", len(c.inputs), len(c.steps), chainInputs, chainSteps)
+		q.err = cmp.Or(q.err, fmt.Errorf("an expression of %d operands and %d steps is longer than a kernel takes (%d and %d): compile with fewer operations fused", len(c.inputs), len(c.steps), chainInputs, chainSteps))
+		return
 	}
 	var args [8 + chainInputs + chainSteps]uint64
 	var modes, at uint64
@@ -127,7 +130,7 @@ func (c *chain) launch(q Stream) error {
 	for width > 32 && c.regs*width*16 > 40<<10 {
 		width /= 2
 	}
-	return q.Launch("gsrc_chain", blocks((n+3)/4, width), [3]uint32{uint32(width), 1, 1}, uint32(c.regs*width*16), args[:]...)
+	q.launch("gsrc_chain", blocks((n+3)/4, width), [3]uint32{uint32(width), 1, 1}, uint32(c.regs*width*16), args[:]...)
 }
 
 // compile makes the steps of an expression whose operands are those of the call

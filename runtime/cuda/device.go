@@ -173,7 +173,9 @@ func (d *Device) Pads() bool { return true }
 func (d *Device) BlockWork(f *runtime.DeviceBlock) int { return blockWorkBytes(f) }
 
 // SampleBlock queues the sampling of a block.
-func (d *Device) SampleBlock(f *runtime.DeviceBlock) error { return sampleBlock(d, f) }
+func (d *Device) SampleBlock(f *runtime.DeviceBlock) error {
+	return queued(d, func(q *steps) { sampleBlock(q, f) })
+}
 
 // Workspace returns the floats of scratch of a call; nothing on a GPU is of the
 // pool of threads.

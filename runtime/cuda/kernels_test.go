@@ -135,7 +135,7 @@ func chainOf(t *testing.T, q *hostQueue, op int, number float32, x ...[]float32)
 	for _, v := range x {
 		in = append(in, q.bind(t, runtime.F32(v, len(v))))
 	}
-	if err := one(op, number, q.bind(t, y), in...).launch(q); err != nil {
+	if err := queued(q, one(op, number, q.bind(t, y), in...).launch); err != nil {
 		t.Fatal(err)
 	}
 	return y.F32
@@ -359,7 +359,7 @@ func TestDrawsFollowTheStep(t *testing.T) {
 	c.draws, c.stream = true, rng.New(3, "x")
 	for at := range uint64(3) {
 		q.step[0] = at
-		if err := c.launch(q); err != nil {
+		if err := queued(q, c.launch); err != nil {
 			t.Fatal(err)
 		}
 		for i, v := range y.F32 {

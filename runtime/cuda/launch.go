@@ -23,27 +23,55 @@ func blocks(n, width int) [3]uint32 {
 	return [3]uint32{uint32(min(max((n+width-1)/width, 1), most)), 1, 1}
 }
 
-// every launches a kernel that loops over n elements.
-func every(q Stream, kernel string, n int, args ...uint64) error {
-	if n <= 0 {
-		return nil
+// steps queues one thing after another until one fails.
+type steps struct {
+	Stream
+	err error
+}
+
+// queued returns the first error of what is queued on a stream.
+func queued(s Stream, queue func(q *steps)) error {
+	q := steps{Stream: s}
+	queue(&q)
+	return q.err
+}
+
+func (q *steps) launch(kernel string, grid, block [3]uint32, shared uint32, args ...uint64) {
+	if q.err == nil {
+		q.err = q.Launch(kernel, grid, block, shared, args...)
 	}
-	return q.Launch(kernel, blocks(n, threads), [3]uint32{threads, 1, 1}, 0, args...)
+}
+
+// every launches a kernel that loops over n elements.
+func (q *steps) every(kernel string, n int, args ...uint64) {
+	if n > 0 {
+		q.launch(kernel, blocks(n, threads), [3]uint32{threads, 1, 1}, 0, args...)
+	}
 }
 
 // warps launches a kernel that has a warp for each of n rows.
-func warps(q Stream, kernel string, n int, args ...uint64) error {
-	return every(q, kernel, 32*n, args...)
+func (q *steps) warps(kernel string, n int, args ...uint64) { q.every(kernel, 32*n, args...) }
+
+// copy copies bytes from one address to another, unless they are there.
+func (q *steps) copy(dst, src uintptr, bytes int) {
+	if q.err == nil && bytes > 0 && dst != src {
+		q.err = q.Copy(dst, src, bytes)
+	}
 }
 
-// sizes returns the number of elements and of columns of a tensor. Kernels count
-// elements in 32 bits.
-func sizes(dims []int) (n, cols int, err error) {
+func (q *steps) matMul(m MatMul) {
+	if q.err == nil {
+		q.err = q.MatMul(m)
+	}
+}
+
+// countElements returns the number of elements of a tensor, which kernels count in 32 bits.
+func countElements(dims []int) (n int, err error) {
 	rows, cols := runtime.Matrix(dims)
 	if n = rows * cols; n > math.MaxInt32-1<<24 {
-		return 0, 0, fmt.Errorf("a tensor of %v has %d elements, more than the 2³¹ that CUDA kernels count: train with smaller batches", dims, n)
+		return 0, fmt.Errorf("a tensor of %v has %d elements, more than the 2³¹ that CUDA kernels count: train with smaller batches", dims, n)
 	}
-	return n, cols, nil
+	return n, nil
 }
 
 // at returns the address of an operand's elements, 0 of an absent one.
@@ -60,13 +88,4 @@ func wanted(k *runtime.Call, i int) uint64 {
 		return 0
 	}
 	return at(k.Out[i])
-}
-
-// copyAll copies the elements of a dense tensor.
-func copyAll(q Stream, dst, src *runtime.Buffer, size int) error {
-	n, _, err := sizes(dst.Dims)
-	if err != nil || n == 0 || dst.Device.Elements == src.Device.Elements {
-		return err
-	}
-	return q.Copy(dst.Device.Elements, src.Device.Elements, n*size)
 }

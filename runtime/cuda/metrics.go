@@ -41,21 +41,23 @@ func (s *scoring) reserve(d *Device, sets int) error {
 
 // Score compares logits with labels; see [runtime.Trainer].
 func (d *Device) Score(logits *runtime.Buffer, sets []runtime.Scoring) (finite bool, err error) {
-	size, classes, err := sizes(logits.Dims)
+	size, err := countElements(logits.Dims)
 	if err != nil {
 		return false, err
 	}
+	_, classes := runtime.Matrix(logits.Dims)
 	s := &d.scoring
 	if err := s.reserve(d, len(sets)); err != nil {
 		return false, err
 	}
 	flag := s.at + uintptr(16*len(sets))
 	parts, host := flag+8, s.host[:8*(2*len(sets)+1)]
-	for i := range sets {
-		n := sets[i].Rows.Size()
-		if err := launchScore(d, s.at+uintptr(16*i), parts, logits.Device.Elements, sets[i].Rows.Device.Elements, sets[i].Labels.Device.Elements, n, classes); err != nil {
-			return false, err
+	if err := queued(d, func(q *steps) {
+		for i, x := range sets {
+			score(q, s.at+uintptr(16*i), parts, logits.Device.Elements, x.Rows.Device.Elements, x.Labels.Device.Elements, x.Rows.Size(), classes)
 		}
+	}); err != nil {
+		return false, err
 	}
 	if err := d.notFinite(flag, logits.Device.Elements, size); err != nil {
 		return false, err
@@ -70,12 +72,10 @@ func (d *Device) Score(logits *runtime.Buffer, sets []runtime.Scoring) (finite b
 	return math.Float32frombits(binary.LittleEndian.Uint32(host[16*len(sets):])) == 0, nil
 }
 
-// launchScore queues the scoring of n rows, to the two numbers at dst.
-func launchScore(q Stream, dst, parts, logits, rows, labels uintptr, n, classes int) error {
+// score queues the scoring of n rows, to the two numbers at dst.
+func score(q *steps, dst, parts, logits, rows, labels uintptr, n, classes int) {
 	grid, block := blocks(32*n, threads), [3]uint32{threads, 1, 1}
 	grid[0] = min(grid[0], scoreBlocks)
-	if err := q.Launch("gsrc_score", grid, block, 0, Ptr(parts), Ptr(logits), Ptr(rows), Ptr(labels), Int(n), Int(classes)); err != nil {
-		return err
-	}
-	return q.Launch("gsrc_score_end", [3]uint32{1, 1, 1}, block, 0, Ptr(dst), Ptr(parts), Int(int(grid[0])))
+	q.launch("gsrc_score", grid, block, 0, Ptr(parts), Ptr(logits), Ptr(rows), Ptr(labels), Int(n), Int(classes))
+	q.launch("gsrc_score_end", [3]uint32{1, 1, 1}, block, 0, Ptr(dst), Ptr(parts), Int(int(grid[0])))
 }

@@ -42,7 +42,9 @@ func TestScoreKernels(t *testing.T) {
 		for _, n := range []int{0, 1, 50, 3000} {
 			logits, rows, labels, hits, loss := scoredRows(n, classes)
 			dst, parts := make([]float64, 2), make([]float64, 2*scoreBlocks)
-			if err := launchScore(q, place(t, q, dst), place(t, q, parts), place(t, q, logits), place(t, q, rows), place(t, q, labels), len(rows), classes); err != nil {
+			if err := queued(q, func(s *steps) {
+				score(s, place(t, q, dst), place(t, q, parts), place(t, q, logits), place(t, q, rows), place(t, q, labels), len(rows), classes)
+			}); err != nil {
 				t.Fatal(err)
 			}
 			if int(dst[0]) != hits || !(math.Abs(dst[1]-loss) <= 1e-6*(1+loss)) {

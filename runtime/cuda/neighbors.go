@@ -55,34 +55,26 @@ func divide(n, most int) (size, parts int) {
 }
 
 // queue queues the search among the rows at an address, with its memory at another.
-func (s *search) queue(q Stream, emb, memory uintptr) error {
+func (s *search) queue(q *steps, emb, memory uintptr) {
 	if s.n == 0 || s.k == 0 {
-		return nil
+		return
 	}
 	idx, sim, z, tile := memory+s.idx, memory+s.sim, memory+s.z, memory+s.tile
 	found := 0
 	if s.f > 0 { // without columns there are no directions
 		found = min(s.k, s.n-1)
-		if err := warps(q, "gsrc_directions", s.padded, Ptr(z), Ptr(emb), Int(s.n), Int(s.padded), Int(s.f)); err != nil {
-			return err
-		}
+		q.warps("gsrc_directions", s.padded, Ptr(z), Ptr(emb), Int(s.n), Int(s.padded), Int(s.f))
 	}
 	for from := 0; from < found; from += listLength {
 		for r := 0; r < s.n; r += s.rows {
 			for c := 0; c < s.n; c += s.cols {
-				m := MatMul{C: tile, A: z + uintptr(4*r*s.f), B: z + uintptr(4*c*s.f), M: s.rows, N: s.cols, K: s.f, TB: true}
-				if err := q.MatMul(m); err != nil {
-					return err
-				}
+				q.matMul(MatMul{C: tile, A: z + uintptr(4*r*s.f), B: z + uintptr(4*c*s.f), M: s.rows, N: s.cols, K: s.f, TB: true})
 				rows, cols := min(s.rows, s.n-r), min(s.cols, s.n-c)
-				err := warps(q, "gsrc_nearest", rows, Ptr(idx), Ptr(sim), Ptr(tile), Int(r), Int(rows), Int(c), Int(cols), Int(s.cols), Int(s.k), Int(from))
-				if err != nil {
-					return err
-				}
+				q.warps("gsrc_nearest", rows, Ptr(idx), Ptr(sim), Ptr(tile), Int(r), Int(rows), Int(c), Int(cols), Int(s.cols), Int(s.k), Int(from))
 			}
 		}
 	}
-	return every(q, "gsrc_nearest_end", s.n*s.k, Ptr(idx), Ptr(sim), Int(s.n), Int(s.k), Int(found))
+	q.every("gsrc_nearest_end", s.n*s.k, Ptr(idx), Ptr(sim), Int(s.n), Int(s.k), Int(found))
 }
 
 // Nearest finds nearest neighbours; see [graph.KNN]. Products are in full
@@ -141,7 +133,7 @@ func (d *Device) searchNear(emb *runtime.Buffer, k int) (at uintptr, err error) 
 		defer func() { err = errors.Join(err, d.blas.SetTF32(true)) }()
 	}
 	memory := d.near.Device.Elements
-	return memory + s.idx, s.queue(d, emb.Device.Elements, memory)
+	return memory + s.idx, queued(d, func(q *steps) { s.queue(q, emb.Device.Elements, memory) })
 }
 
 // NearestBytes returns what Nearest takes of the device's memory.

@@ -59,7 +59,7 @@ func searchThere(t *testing.T, q *hostQueue, s search, x []float32) (idx []int32
 	t.Helper()
 	memory := slices.Repeat([]float64{math.NaN()}, s.bytes/8)
 	at := place(t, q, memory)
-	if err := s.queue(q, place(t, q, x), at); err != nil {
+	if err := queued(q, func(w *steps) { s.queue(w, place(t, q, x), at) }); err != nil {
 		t.Fatal(err)
 	}
 	idx, sim = make([]int32, s.n*s.k), make([]float32, s.n*s.k)

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 
@@ -14,15 +15,18 @@ func Lookup(op *ir.Op) (Kernel, error) {
 	if why := onlyOnCPU(op); why != "" {
 		return nil, fmt.Errorf("%s has no CUDA kernel: %s; run it on the CPU", op.Name(), why)
 	}
-	k, ok := operations[op.Name()]
+	queue, ok := operations[op.Name()]
 	if err := runtime.CheckKernel(op, ok, "CUDA"); err != nil {
 		return nil, err
 	}
-	return func(q Stream, call *runtime.Call) error {
+	q := new(steps) // for all calls, none of which allocates
+	return func(s Stream, call *runtime.Call) error {
 		if err := countable(call); err != nil {
 			return err
 		}
-		return k(q, call)
+		q.Stream, q.err = s, nil
+		queue(q, call)
+		return q.err
 	}, nil
 }
 
@@ -53,23 +57,21 @@ var int64Indexed = map[string]int{"count": 0, "gather": 0, "matmul": 0, "matmul_
 // in 32 bits, and cannot. Entries of graphs and sparse matrices always can be.
 func countable(k *runtime.Call) error {
 	free, ok := int64Indexed[k.Op.Name()]
-	for i, b := range k.In {
-		if b == nil || b.Graph != nil || b.Sparse != nil || ok && i == free {
-			continue
-		}
-		if _, _, err := sizes(b.Dims); err != nil {
-			return fmt.Errorf("operand %d: %w", i+1, err)
-		}
+	if !ok {
+		free = -1
 	}
-	for i, b := range k.Out {
-		if b == nil || b.Graph != nil || b.Sparse != nil {
-			continue
+	check := func(what string, list []*runtime.Buffer, free int) error {
+		for i, b := range list {
+			if b == nil || b.Graph != nil || b.Sparse != nil || i == free {
+				continue
+			}
+			if _, err := countElements(b.Dims); err != nil {
+				return fmt.Errorf("%s %d: %w", what, i+1, err)
+			}
 		}
-		if _, _, err := sizes(b.Dims); err != nil {
-			return fmt.Errorf("result %d: %w", i+1, err)
-		}
+		return nil
 	}
-	return nil
+	return cmp.Or(check("operand", k.In, free), check("result", k.Out, -1))
 }
 
 // Workspace returns the bytes of scratch that a call needs, from its shapes:
@@ -84,9 +86,9 @@ func Workspace(k *runtime.Call) int {
 // operations has one kernel for each tensor operation.
 var operations = merge(elementwiseKernels, reduceKernels, matrixKernels, graphKernels, pairwiseKernels)
 
-func merge(tables ...map[string]Kernel) map[string]Kernel {
-	all := map[string]Kernel{
-		"sample_block": func(Stream, *runtime.Call) error { return nil }, // found by the host before the run
+func merge(tables ...map[string]kernel) map[string]kernel {
+	all := map[string]kernel{
+		"sample_block": func(*steps, *runtime.Call) {}, // found by the host before the run
 	}
 	for name := range pointwise {
 		all[name] = elementwise

@@ -6,9 +6,9 @@ import (
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
-var matrixKernels = map[string]Kernel{
-	"matmul":       func(q Stream, k *runtime.Call) error { return product(q, k, nil) },
-	"matmul_fused": func(q Stream, k *runtime.Call) error { return fused(q, k, 2, product) },
+var matrixKernels = map[string]kernel{
+	"matmul":       func(q *steps, k *runtime.Call) { product(q, k, nil) },
+	"matmul_fused": func(q *steps, k *runtime.Call) { fused(q, k, 2, product) },
 	"to_dense":     toDense,
 	"cholesky":     cholesky,
 	"solve_upper":  solveUpper,
@@ -25,7 +25,7 @@ var matrixKernels = map[string]Kernel{
 }
 
 // LaunchMatMul multiplies with the module's own kernel.
-func LaunchMatMul(q Stream, m MatMul) error {
+func LaunchMatMul(s Stream, m MatMul) error {
 	if m.M == 0 || m.N == 0 {
 		return nil
 	}
@@ -38,11 +38,12 @@ func LaunchMatMul(q Stream, m MatMul) error {
 		c, add = m.Scratch, false
 	}
 	grid := [3]uint32{uint32((m.M + 63) / 64), uint32((m.N + 63) / 64), uint32(parts)}
-	err := q.Launch("gsrc_matmul", grid, [3]uint32{256, 1, 1}, 0, Ptr(c), Ptr(m.A), Ptr(m.B), Int(m.M), Int(m.N), Int(m.K), flag(m.TA), flag(m.TB), flag(add), Int(per))
-	if err != nil || parts == 1 {
-		return err
-	}
-	return every(q, "gsrc_matmul_sum", m.M*m.N, Ptr(m.C), Ptr(c), Int(m.M*m.N), Int(parts), flag(m.Accumulate))
+	return queued(s, func(q *steps) {
+		q.launch("gsrc_matmul", grid, [3]uint32{256, 1, 1}, 0, Ptr(c), Ptr(m.A), Ptr(m.B), Int(m.M), Int(m.N), Int(m.K), flag(m.TA), flag(m.TB), flag(add), Int(per))
+		if parts > 1 {
+			q.every("gsrc_matmul_sum", m.M*m.N, Ptr(m.C), Ptr(c), Int(m.M*m.N), Int(parts), flag(m.Accumulate))
+		}
+	})
 }
 
 // innerParts returns how much of the inner dimension of a product a block of
@@ -79,15 +80,15 @@ const (
 // fused queues a product and the expression over it. Operand sum is added to the
 // product, those behind it are the expression's. A bias and an activation are the
 // product's own epilogue where they are the whole expression.
-func fused(q Stream, k *runtime.Call, sum int, product func(q Stream, k *runtime.Call, e *epilogue) error) error {
+func fused(q *steps, k *runtime.Call, sum int, product func(q *steps, k *runtime.Call, e *epilogue)) {
 	e := epilogue{add: k.In[sum]}
 	whole := e.peel(k, sum+1)
-	if err := product(q, k, &e); err != nil || whole {
-		return err
+	if product(q, k, &e); whole {
+		return
 	}
 	c := &chain{dst: k.Out[0].Device.Elements, shape: k.Out[0].Dims}
 	c.compile(k, sum+1)
-	return c.launch(q)
+	c.launch(q)
 }
 
 // peel takes an expression that is nothing but a bias and an activation, and
@@ -127,7 +128,7 @@ func (e *epilogue) peel(k *runtime.Call, first int) bool {
 }
 
 // product multiplies operands 0 and 1.
-func product(q Stream, k *runtime.Call, e *epilogue) error {
+func product(q *steps, k *runtime.Call, e *epilogue) {
 	a, b, y := k.In[0], k.In[1], k.Out[0]
 	ta, tb := k.Op.Bool("ta"), k.Op.Bool("tb")
 	if a.Device.In != nil {
@@ -138,11 +139,10 @@ func product(q Stream, k *runtime.Call, e *epilogue) error {
 		if tb && b.Dims[0] > 0 && b.Dims[1] > 0 {
 			h = k.ScratchAt()
 			grid := [3]uint32{uint32((b.Dims[0] + 31) / 32), uint32((b.Dims[1] + 31) / 32), 1}
-			if err := q.Launch("gsrc_transpose", grid, [3]uint32{256, 1, 1}, 0, Ptr(h), at(b), Int(b.Dims[0]), Int(b.Dims[1])); err != nil {
-				return err
-			}
+			q.launch("gsrc_transpose", grid, [3]uint32{256, 1, 1}, 0, Ptr(h), at(b), Int(b.Dims[0]), Int(b.Dims[1]))
 		}
-		return aggregate(q, y, s, at(a), nil, Ptr(h), 1, e)
+		aggregate(q, y, s, at(a), nil, Ptr(h), 1, e)
+		return
 	}
 	inner := a.Dims[1]
 	if ta {
@@ -151,21 +151,18 @@ func product(q Stream, k *runtime.Call, e *epilogue) error {
 	m := MatMul{C: y.Device.Elements, A: a.Device.Elements, B: b.Device.Elements, M: y.Dims[0], N: y.Dims[1], K: inner, TA: ta, TB: tb, Scratch: k.ScratchAt()}
 	if e != nil && e.add != nil {
 		m.Accumulate = true
-		if err := copyAll(q, y, e.add, 4); err != nil {
-			return err
-		}
+		q.copy(m.C, e.add.Device.Elements, 4*y.Size())
 	}
-	var err error
 	switch {
 	case m.M == 0 || m.N == 0:
-		return nil
+		return
 	case m.K == 0 && !m.Accumulate:
-		err = fillWith(q, y, 0)
+		fillWith(q, y, 0)
 	case m.K > 0:
-		err = q.MatMul(m)
+		q.matMul(m)
 	}
-	if err != nil || e == nil || e.bias == nil && e.act == noAct {
-		return err
+	if e == nil || e.bias == nil && e.act == noAct {
+		return
 	}
 	// What is left of the epilogue is a chain over the product.
 	c := &chain{dst: y.Device.Elements, shape: y.Dims}
@@ -181,7 +178,7 @@ func product(q Stream, k *runtime.Call, e *epilogue) error {
 	case eluAct:
 		c.steps = append(c.steps, step(opElu, noRegister, from, 0, 0))
 	}
-	return c.launch(q)
+	c.launch(q)
 }
 
 // productWorkspace is the transpose of a dense matrix that a sparse one is multiplied
@@ -203,111 +200,87 @@ func productWorkspace(k *runtime.Call) int {
 	return 0
 }
 
-func toDense(q Stream, k *runtime.Call) error {
+func toDense(q *steps, k *runtime.Call) {
 	x, y := k.In[0], k.Out[0]
 	if x.Device.In == nil {
-		return identity(q, k)
+		identity(q, k)
+		return
 	}
-	if err := fillWith(q, y, 0); err != nil {
-		return err
-	}
-	return every(q, "gsrc_to_dense", x.Device.In.Rows, at(y), at(x), Ptr(x.Device.In.RowPtr), Ptr(x.Device.In.Col), Int(y.Dims[0]), Int(y.Dims[1]))
+	fillWith(q, y, 0)
+	q.every("gsrc_to_dense", x.Device.In.Rows, at(y), at(x), Ptr(x.Device.In.RowPtr), Ptr(x.Device.In.Col), Int(y.Dims[0]), Int(y.Dims[1]))
 }
 
-func cholesky(q Stream, k *runtime.Call) error {
-	n := k.In[0].Dims[0]
-	if n == 0 {
-		return nil
+func cholesky(q *steps, k *runtime.Call) {
+	if n := k.In[0].Dims[0]; n > 0 {
+		q.launch("gsrc_cholesky", [3]uint32{1, 1, 1}, [3]uint32{threads, 1, 1}, 0, at(k.Out[0]), at(k.In[0]), Ptr(k.ScratchAt()), Int(n), Double(k.Op.Float("ridge")))
 	}
-	return q.Launch("gsrc_cholesky", [3]uint32{1, 1, 1}, [3]uint32{threads, 1, 1}, 0, at(k.Out[0]), at(k.In[0]), Ptr(k.ScratchAt()), Int(n), Double(k.Op.Float("ridge")))
 }
 
 func choleskyWorkspace(k *runtime.Call) int { n := k.In[0].Dims[0]; return 8 * n * n }
 
-func solveUpper(q Stream, k *runtime.Call) error {
+func solveUpper(q *steps, k *runtime.Call) {
 	n, cols := k.In[0].Dims[0], k.In[1].Dims[1]
-	if n == 0 {
-		return nil
+	if n > 0 {
+		q.warps("gsrc_solve_upper", cols, at(k.Out[0]), at(k.In[0]), at(k.In[1]), Int(n), Int(cols))
 	}
-	return warps(q, "gsrc_solve_upper", cols, at(k.Out[0]), at(k.In[0]), at(k.In[1]), Int(n), Int(cols))
 }
 
 // copyColumns copies width columns of rows rows between matrices of dstCols and
 // xCols columns.
-func copyColumns(q Stream, dst, x uintptr, rows, width, dstCols, xCols int) error {
-	return every(q, "gsrc_copy_columns", rows*width, Ptr(dst), Ptr(x), Int(rows), Int(width), Int(dstCols), Int(xCols))
+func copyColumns(q *steps, dst, x uintptr, rows, width, dstCols, xCols int) {
+	q.every("gsrc_copy_columns", rows*width, Ptr(dst), Ptr(x), Int(rows), Int(width), Int(dstCols), Int(xCols))
 }
 
-func concat(q Stream, k *runtime.Call) error {
+func concat(q *steps, k *runtime.Call) {
 	a, b, y := k.In[0], k.In[1], k.Out[0]
 	rows, cols, left := y.Dims[0], y.Dims[1], a.Dims[1]
-	if err := copyColumns(q, y.Device.Elements, a.Device.Elements, rows, left, cols, left); err != nil {
-		return err
-	}
-	return copyColumns(q, y.Device.Elements+uintptr(4*left), b.Device.Elements, rows, b.Dims[1], cols, b.Dims[1])
+	copyColumns(q, y.Device.Elements, a.Device.Elements, rows, left, cols, left)
+	copyColumns(q, y.Device.Elements+uintptr(4*left), b.Device.Elements, rows, b.Dims[1], cols, b.Dims[1])
 }
 
-func columns(q Stream, k *runtime.Call) error {
+func columns(q *steps, k *runtime.Call) {
 	x, y := k.In[0], k.Out[0]
-	return copyColumns(q, y.Device.Elements, x.Device.Elements+uintptr(4*k.Op.Int("from")), y.Dims[0], y.Dims[1], y.Dims[1], x.Dims[1])
+	copyColumns(q, y.Device.Elements, x.Device.Elements+uintptr(4*k.Op.Int("from")), y.Dims[0], y.Dims[1], y.Dims[1], x.Dims[1])
 }
 
 // slice copies rows. The arena executor reads them in place instead.
-func slice(q Stream, k *runtime.Call) error {
+func slice(q *steps, k *runtime.Call) {
 	x, y := k.In[0], k.Out[0]
-	n, _, err := sizes(y.Dims)
-	if n == 0 || err != nil {
-		return err
-	}
-	return q.Copy(y.Device.Elements, x.Device.Elements+uintptr(4*x.RowWidth()*k.Op.Int("from")), 4*n)
+	q.copy(y.Device.Elements, x.Device.Elements+uintptr(4*x.RowWidth()*k.Op.Int("from")), 4*y.Size())
 }
 
-func stack(q Stream, k *runtime.Call) error {
+func stack(q *steps, k *runtime.Call) {
 	to := k.Out[0].Device.Elements
 	for _, x := range k.In {
-		n, _, err := sizes(x.Dims)
-		if err != nil {
-			return err
-		}
-		if n > 0 {
-			if err := q.Copy(to, x.Device.Elements, 4*n); err != nil {
-				return err
-			}
-		}
-		to += uintptr(4 * n)
+		q.copy(to, x.Device.Elements, 4*x.Size())
+		to += uintptr(4 * x.Size())
 	}
-	return nil
 }
 
-func gather(q Stream, k *runtime.Call) error {
+func gather(q *steps, k *runtime.Call) {
 	x, idx, y := k.In[0], k.In[1], k.Out[0]
-	n, _, err := sizes(y.Dims)
-	if err != nil {
-		return err
-	}
 	kernel := "gsrc_gather"
 	if x.DType == ir.I64 {
 		kernel = "gsrc_gather_i64"
 	}
 	word, number := q.Fault(k.Op)
-	return every(q, kernel, n, at(y), at(x), at(idx), Int(idx.Dims[0]), Int(x.Dims[0]), Int(x.RowWidth()), Ptr(word), Int(number))
+	q.every(kernel, y.Size(), at(y), at(x), at(idx), Int(idx.Dims[0]), Int(x.Dims[0]), Int(x.RowWidth()), Ptr(word), Int(number))
 }
 
-func scatterAdd(q Stream, k *runtime.Call) error {
+func scatterAdd(q *steps, k *runtime.Call) {
 	x, idx, y := k.In[0], k.In[1], k.Out[0]
-	n, _, err := sizes(y.Dims)
-	if n == 0 || err != nil {
-		return err
-	}
 	rows := y.Dims[0]
+	if y.Size() == 0 {
+		return
+	}
 	word, number := q.Fault(k.Op)
 	per := (rows + 527) / 528 // a block reads all indices: no more blocks than fill a device
-	return q.Launch("gsrc_scatter_add", [3]uint32{uint32((rows + per - 1) / per), 1, 1}, [3]uint32{threads, 1, 1}, 0,
+	q.launch("gsrc_scatter_add", [3]uint32{uint32((rows + per - 1) / per), 1, 1}, [3]uint32{threads, 1, 1}, 0,
 		at(y), at(x), at(idx), Int(idx.Dims[0]), Int(rows), Int(y.RowWidth()), Int(per), Ptr(word), Int(number))
 }
 
 // pairGather gathers at one row of the pairs.
-func pairGather(q Stream, k *runtime.Call) error {
+func pairGather(q *steps, k *runtime.Call) {
 	v, pairs, y := k.In[0], k.In[1], k.Out[0]
 	n := pairs.Dims[1]
 	idx := at(pairs)
@@ -315,12 +288,12 @@ func pairGather(q Stream, k *runtime.Call) error {
 		idx += uint64(8 * n)
 	}
 	word, number := q.Fault(k.Op)
-	return every(q, "gsrc_gather", n, at(y), at(v), idx, Int(n), Int(v.Dims[0]), Int(1), Ptr(word), Int(number))
+	q.every("gsrc_gather", n, at(y), at(v), idx, Int(n), Int(v.Dims[0]), Int(1), Ptr(word), Int(number))
 }
 
-func pairDot(q Stream, k *runtime.Call) error {
+func pairDot(q *steps, k *runtime.Call) {
 	p, pairs := k.In[0], k.In[1]
 	n := pairs.Dims[1]
 	word, number := q.Fault(k.Op)
-	return warps(q, "gsrc_pair_dot", n, at(k.Out[0]), at(p), at(pairs), Int(n), Int(p.Dims[0]), Int(p.Dims[1]), Ptr(word), Int(number))
+	q.warps("gsrc_pair_dot", n, at(k.Out[0]), at(p), at(pairs), Int(n), Int(p.Dims[0]), Int(p.Dims[1]), Ptr(word), Int(number))
 }

@@ -2,18 +2,18 @@ package cuda
 
 import "github.com/gsrc-dev/gsrc/runtime"
 
-var pairwiseKernels = map[string]Kernel{
+var pairwiseKernels = map[string]kernel{
 	"pairwise_reduce":      pairwiseReduce,
 	"pairwise_reduce_grad": pairwiseReduceGrad,
 	"pairwise_mean":        pairwiseMean,
 	"pairwise_mean_grad":   pairwiseMeanGrad,
-	"pairwise_self": func(q Stream, k *runtime.Call) error {
-		return pairsOf(k).rows(q, at(k.In[0]), at(k.In[0]), wanted(k, 0), 0)
+	"pairwise_self": func(q *steps, k *runtime.Call) {
+		pairsOf(k).rows(q, at(k.In[0]), at(k.In[0]), wanted(k, 0), 0)
 	},
-	"pairwise_self_grad": func(q Stream, k *runtime.Call) error {
+	"pairwise_self_grad": func(q *steps, k *runtime.Call) {
 		p := pairsOf(k)
 		x, row, drow := at(k.In[0]), at(k.In[1]), at(k.In[2])
-		return p.grad(q, at(k.Out[0]), pairGrad{p: x, q: x, row: row, col: row, drow: drow, dcol: drow})
+		p.grad(q, at(k.Out[0]), pairGrad{p: x, q: x, row: row, col: row, drow: drow, dcol: drow})
 	},
 }
 
@@ -49,23 +49,20 @@ func pairwiseWorkspace(k *runtime.Call) int {
 }
 
 // rows computes lse and the rows' sums of squares, where given.
-func (p pairs) rows(q Stream, x, y, lse, squares uint64) error {
+func (p pairs) rows(q *steps, x, y, lse, squares uint64) {
 	if p.b == 0 || lse == 0 && squares == 0 {
-		return nil
+		return
 	}
 	parts := Ptr(p.at + uintptr(p.squaresBytes()))
 	grid := [3]uint32{uint32((p.b + 63) / 64), uint32(p.chunks), 1}
-	if err := q.Launch("gsrc_pair_rows", grid, [3]uint32{256, 1, 1}, 0, parts, x, y, Int(p.b), Int(p.f), Float(p.scale), Int(p.tiles)); err != nil {
-		return err
-	}
-	return every(q, "gsrc_pair_rows_end", p.b, lse, squares, parts, Int(p.b), Int(p.chunks))
+	q.launch("gsrc_pair_rows", grid, [3]uint32{256, 1, 1}, 0, parts, x, y, Int(p.b), Int(p.f), Float(p.scale), Int(p.tiles))
+	q.every("gsrc_pair_rows_end", p.b, lse, squares, parts, Int(p.b), Int(p.chunks))
 }
 
-func (p pairs) diagonal(q Stream, x, y, dst uint64) error {
-	if dst == 0 {
-		return nil
+func (p pairs) diagonal(q *steps, x, y, dst uint64) {
+	if dst != 0 {
+		q.warps("gsrc_pair_diagonal", p.b, dst, x, y, Int(p.b), Int(p.f))
 	}
-	return warps(q, "gsrc_pair_diagonal", p.b, dst, x, y, Int(p.b), Int(p.f))
 }
 
 // pairGrad are the operands of gsrc_pair_grad, 0 where absent.
@@ -75,9 +72,9 @@ type pairGrad struct {
 	mean                    bool
 }
 
-func (p pairs) grad(q Stream, dst uint64, g pairGrad) error {
+func (p pairs) grad(q *steps, dst uint64, g pairGrad) {
 	if p.b == 0 || p.f == 0 || dst == 0 {
-		return nil
+		return
 	}
 	to, totals := dst, uint64(0)
 	if p.chunks > 1 || g.mean {
@@ -87,57 +84,46 @@ func (p pairs) grad(q Stream, dst uint64, g pairGrad) error {
 		totals = Ptr(p.at + uintptr(4*p.chunks*p.b*p.f))
 	}
 	grid := [3]uint32{uint32((p.b + 63) / 64), uint32(p.chunks), uint32((p.f + 127) / 128)}
-	if err := q.Launch("gsrc_pair_grad", grid, [3]uint32{256, 1, 1}, 0, to, totals, g.p, g.q, g.row, g.col, g.drow, g.dcol, g.ddiag, g.dsum,
-		Int(p.b), Int(p.f), Float(p.scale), Int(p.tiles)); err != nil || to == dst {
-		return err
+	q.launch("gsrc_pair_grad", grid, [3]uint32{256, 1, 1}, 0, to, totals, g.p, g.q, g.row, g.col, g.drow, g.dcol, g.ddiag, g.dsum,
+		Int(p.b), Int(p.f), Float(p.scale), Int(p.tiles))
+	switch {
+	case to == dst:
+	case g.mean:
+		q.every("gsrc_pair_mean_end", p.b*p.f, dst, to, totals, g.p, Int(p.b), Int(p.f), Int(p.chunks))
+	default:
+		q.every("gsrc_sum_parts", p.b*p.f, dst, to, Int(p.b*p.f), Int(p.chunks))
 	}
-	if g.mean {
-		return every(q, "gsrc_pair_mean_end", p.b*p.f, dst, to, totals, g.p, Int(p.b), Int(p.f), Int(p.chunks))
-	}
-	return every(q, "gsrc_sum_parts", p.b*p.f, dst, to, Int(p.b*p.f), Int(p.chunks))
 }
 
-func pairwiseReduce(q Stream, k *runtime.Call) error {
+func pairwiseReduce(q *steps, k *runtime.Call) {
 	p, x, y := pairsOf(k), at(k.In[0]), at(k.In[1])
 	squares := uint64(0)
 	if k.Wanted(3) {
 		squares = Ptr(p.at)
 	}
-	if err := p.rows(q, x, y, wanted(k, 0), squares); err != nil {
-		return err
-	}
+	p.rows(q, x, y, wanted(k, 0), squares)
 	if squares != 0 {
-		if err := reduceAll(q, at(k.Out[3]), squares, p.at+uintptr((4*p.b+63)/64*64), p.b, reduceSum, 1); err != nil {
-			return err
-		}
+		reduceAll(q, at(k.Out[3]), squares, p.at+uintptr((4*p.b+63)/64*64), p.b, reduceSum, 1)
 	}
-	if err := p.rows(q, y, x, wanted(k, 1), 0); err != nil {
-		return err
-	}
-	return p.diagonal(q, x, y, wanted(k, 2))
+	p.rows(q, y, x, wanted(k, 1), 0)
+	p.diagonal(q, x, y, wanted(k, 2))
 }
 
-func pairwiseReduceGrad(q Stream, k *runtime.Call) error {
+func pairwiseReduceGrad(q *steps, k *runtime.Call) {
 	p, x, y := pairsOf(k), at(k.In[0]), at(k.In[1])
 	row, col, drow, dcol, ddiag, dsum := at(k.In[2]), at(k.In[3]), at(k.In[4]), at(k.In[5]), at(k.In[6]), at(k.In[7])
-	if err := p.grad(q, wanted(k, 0), pairGrad{p: x, q: y, row: row, col: col, drow: drow, dcol: dcol, ddiag: ddiag, dsum: dsum}); err != nil {
-		return err
-	}
-	return p.grad(q, wanted(k, 1), pairGrad{p: y, q: x, row: col, col: row, drow: dcol, dcol: drow, ddiag: ddiag, dsum: dsum})
+	p.grad(q, wanted(k, 0), pairGrad{p: x, q: y, row: row, col: col, drow: drow, dcol: dcol, ddiag: ddiag, dsum: dsum})
+	p.grad(q, wanted(k, 1), pairGrad{p: y, q: x, row: col, col: row, drow: dcol, dcol: drow, ddiag: ddiag, dsum: dsum})
 }
 
-func pairwiseMean(q Stream, k *runtime.Call) error {
+func pairwiseMean(q *steps, k *runtime.Call) {
 	p, x, y := pairsOf(k), at(k.In[0]), at(k.In[1])
-	if err := p.rows(q, x, y, at(k.Out[0]), 0); err != nil {
-		return err
-	}
-	if err := p.diagonal(q, x, y, wanted(k, 1)); err != nil {
-		return err
-	}
-	return p.grad(q, wanted(k, 2), pairGrad{p: x, q: y, row: at(k.Out[0]), mean: true})
+	p.rows(q, x, y, at(k.Out[0]), 0)
+	p.diagonal(q, x, y, wanted(k, 1))
+	p.grad(q, wanted(k, 2), pairGrad{p: x, q: y, row: at(k.Out[0]), mean: true})
 }
 
-func pairwiseMeanGrad(q Stream, k *runtime.Call) error {
+func pairwiseMeanGrad(q *steps, k *runtime.Call) {
 	p := pairsOf(k)
-	return every(q, "gsrc_pair_mean_grad", p.b*p.f, at(k.Out[0]), at(k.In[0]), at(k.In[1]), at(k.In[2]), at(k.In[3]), at(k.In[4]), Int(p.b), Int(p.f), Float(p.scale))
+	q.every("gsrc_pair_mean_grad", p.b*p.f, at(k.Out[0]), at(k.In[0]), at(k.In[1]), at(k.In[2]), at(k.In[3]), at(k.In[4]), Int(p.b), Int(p.f), Float(p.scale))
 }

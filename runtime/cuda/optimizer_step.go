@@ -117,7 +117,7 @@ func (d *Device) Finite(scalars []*runtime.Buffer, values []float32, bs []*runti
 	}
 	chunks := 0
 	for _, b := range bs {
-		if _, _, err := sizes(b.Dims); err != nil {
+		if _, err := countElements(b.Dims); err != nil {
 			return -1, err
 		}
 		r.words = append(r.words, Ptr(b.Device.Elements), uint64(chunks), uint64(b.Size()))
@@ -130,18 +130,8 @@ func (d *Device) Finite(scalars []*runtime.Buffer, values []float32, bs []*runti
 	if err := r.reserve(d, n); err != nil {
 		return -1, err
 	}
-	at, err := r.table(d)
-	if err != nil {
+	if err := r.queue(d, r.at, len(scalars), len(bs), chunks); err != nil {
 		return -1, err
-	}
-	if err := every(d, "gsrc_report", n, Ptr(r.at), Ptr(at), Int(len(scalars)), Int(len(bs))); err != nil {
-		return -1, err
-	}
-	if chunks > 0 {
-		flags, rows := r.at+uintptr(4*len(scalars)), at+uintptr(3*8*len(scalars))
-		if err := d.Launch("gsrc_finite", [3]uint32{uint32(chunks), 1, 1}, [3]uint32{threads, 1, 1}, 0, Ptr(flags), Ptr(rows), Int(len(bs))); err != nil {
-			return -1, err
-		}
 	}
 	if err := d.download(bytesOf(r.host), r.at); err != nil {
 		return -1, err
@@ -155,21 +145,30 @@ func (d *Device) Finite(scalars []*runtime.Buffer, values []float32, bs []*runti
 func (d *Device) notFinite(flag, x uintptr, n int) error {
 	r := &d.report
 	r.words = append(r.words[:0], Ptr(x), 0, uint64(n))
-	at, err := r.table(d)
+	return r.queue(d, flag, 0, 1, (n+chunk-1)/chunk)
+}
+
+// queue queues the copy of scalars to dst, and behind them for each tensor, which have so many
+// chunks together, whether it has what is not finite. The words are of scalars and tensors.
+func (r *report) queue(d *Device, dst uintptr, scalars, tensors, chunks int) error {
+	table, err := r.table(d)
 	if err != nil {
 		return err
 	}
-	if err := every(d, "gsrc_report", 1, Ptr(flag), Ptr(at), Int(0), Int(1)); err != nil || n == 0 {
-		return err
-	}
-	return d.Launch("gsrc_finite", [3]uint32{uint32((n + chunk - 1) / chunk), 1, 1}, [3]uint32{threads, 1, 1}, 0, Ptr(flag), Ptr(at), Int(1))
+	return queued(d, func(q *steps) {
+		q.every("gsrc_report", scalars+tensors, Ptr(dst), Ptr(table), Int(scalars), Int(tensors))
+		if chunks > 0 {
+			flags, rows := dst+uintptr(4*scalars), table+uintptr(3*8*scalars)
+			q.launch("gsrc_finite", [3]uint32{uint32(chunks), 1, 1}, [3]uint32{threads, 1, 1}, 0, Ptr(flags), Ptr(rows), Int(tensors))
+		}
+	})
 }
 
 // EMAUpdate moves dst towards src.
 func (d *Device) EMAUpdate(dst, src *runtime.Buffer, share float32) error {
-	n, _, err := sizes(dst.Dims)
+	n, err := countElements(dst.Dims)
 	if err != nil {
 		return err
 	}
-	return every(d, "gsrc_follow", n, Ptr(dst.Device.Elements), Ptr(src.Device.Elements), Int(n), Float(share))
+	return queued(d, func(q *steps) { q.every("gsrc_follow", n, at(dst), at(src), Int(n), Float(share)) })
 }

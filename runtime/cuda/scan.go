@@ -15,24 +15,21 @@ type scan struct {
 // scanBytes returns the workspace of a scan of n ints.
 func scanBytes(n int) int { return 4 * ((n+scanBlock-1)/scanBlock + 1) }
 
-func (s scan) launch(q Stream, work uintptr) error {
+func (s scan) launch(q *steps, work uintptr) {
 	block := [3]uint32{threads, 1, 1}
 	// One block goes through few elements in less time than three launches take.
 	if s.N <= 4*scanBlock {
-		return q.Launch("gsrc_scan_all", [3]uint32{1, 1, 1}, block, 0, Ptr(s.Y), Ptr(s.Total), Ptr(s.X), Ptr(s.Count), Int(s.N), flag(s.End))
+		q.launch("gsrc_scan_all", [3]uint32{1, 1, 1}, block, 0, Ptr(s.Y), Ptr(s.Total), Ptr(s.X), Ptr(s.Count), Int(s.N), flag(s.End))
+		return
 	}
 	n := (s.N + scanBlock - 1) / scanBlock
 	grid, total := [3]uint32{uint32(n), 1, 1}, s.Total
 	if total == 0 {
 		total = work + uintptr(4*n)
 	}
-	if err := q.Launch("gsrc_scan_sums", grid, block, 0, Ptr(work), Ptr(s.X), Ptr(s.Count), Int(s.N)); err != nil {
-		return err
-	}
-	if err := q.Launch("gsrc_scan_all", [3]uint32{1, 1, 1}, block, 0, Ptr(work), Ptr(total), Ptr(work), 0, Int(n), 0); err != nil {
-		return err
-	}
-	return q.Launch("gsrc_scan_rest", grid, block, 0, Ptr(s.Y), Ptr(s.X), Ptr(work), Ptr(total), Ptr(s.Count), Int(s.N), flag(s.End))
+	q.launch("gsrc_scan_sums", grid, block, 0, Ptr(work), Ptr(s.X), Ptr(s.Count), Int(s.N))
+	q.launch("gsrc_scan_all", [3]uint32{1, 1, 1}, block, 0, Ptr(work), Ptr(total), Ptr(work), 0, Int(n), 0)
+	q.launch("gsrc_scan_rest", grid, block, 0, Ptr(s.Y), Ptr(s.X), Ptr(work), Ptr(total), Ptr(s.Count), Int(s.N), flag(s.End))
 }
 
 // sort brings pairs of ints into the order of their keys, which are at least 0 and
@@ -53,9 +50,9 @@ func sortBytes(n int) int {
 	return 4*counts + scanBytes(counts)
 }
 
-func (s sort) launch(q Stream, work uintptr) error {
+func (s sort) launch(q *steps, work uintptr) {
 	if s.N == 0 {
-		return nil
+		return
 	}
 	n := (s.N + scanBlock - 1) / scanBlock
 	grid, block := [3]uint32{uint32(n), 1, 1}, [3]uint32{threads, 1, 1}
@@ -66,16 +63,9 @@ func (s sort) launch(q Stream, work uintptr) error {
 		if (passes-pass)%2 == 0 { // the last pass writes the result
 			keyTo, valueTo = s.KeyTemp, s.ValTemp
 		}
-		if err := q.Launch("gsrc_sort_count", grid, block, 0, Ptr(work), Ptr(key), Ptr(s.Count), Int(s.N), Int(8*pass)); err != nil {
-			return err
-		}
-		if err := (scan{Y: work, X: work, N: 256 * n}).launch(q, work+uintptr(4*256*n)); err != nil {
-			return err
-		}
-		if err := q.Launch("gsrc_sort_move", grid, block, 0, Ptr(keyTo), Ptr(valueTo), Ptr(key), Ptr(value), Ptr(work), Ptr(s.Count), Int(s.N), Int(8*pass)); err != nil {
-			return err
-		}
+		q.launch("gsrc_sort_count", grid, block, 0, Ptr(work), Ptr(key), Ptr(s.Count), Int(s.N), Int(8*pass))
+		scan{Y: work, X: work, N: 256 * n}.launch(q, work+uintptr(4*256*n))
+		q.launch("gsrc_sort_move", grid, block, 0, Ptr(keyTo), Ptr(valueTo), Ptr(key), Ptr(value), Ptr(work), Ptr(s.Count), Int(s.N), Int(8*pass))
 		key, value = keyTo, valueTo
 	}
-	return nil
 }

@@ -30,7 +30,7 @@ func TestScan(t *testing.T) {
 			y[min(n+1, room)] = 77
 			c := scan{Y: place(t, q, y), X: place(t, q, x), Total: place(t, q, total), N: room, Count: place(t, q, count), End: true}
 			work := place(t, q, make([]int32, scanBytes(room)/4))
-			if err := c.launch(q, work); err != nil {
+			if err := queued(q, func(q *steps) { c.launch(q, work) }); err != nil {
 				t.Fatal(err)
 			}
 			if !slices.Equal(y[:n+1], want) || total[0] != want[n] {
@@ -43,7 +43,7 @@ func TestScan(t *testing.T) {
 				continue
 			}
 			c.Y, c.Count, c.Total, c.End = c.X, 0, 0, false
-			if err := c.launch(q, work); err != nil {
+			if err := queued(q, func(q *steps) { c.launch(q, work) }); err != nil {
 				t.Fatal(err)
 			}
 			if !slices.Equal(x, want[:n]) {
@@ -80,7 +80,7 @@ func TestSort(t *testing.T) {
 					if given {
 						c.Value = place(t, q, value)
 					}
-					if err := c.launch(q, place(t, q, make([]int32, sortBytes(room)/4))); err != nil {
+					if err := queued(q, func(s *steps) { c.launch(s, place(t, q, make([]int32, sortBytes(room)/4))) }); err != nil {
 						t.Fatal(err)
 					}
 					for i, from := range order {

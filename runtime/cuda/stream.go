@@ -44,6 +44,9 @@ type MatMul struct {
 // and results' Device, sizes from their Dims.
 type Kernel func(q Stream, k *runtime.Call) error
 
+// kernel is a [Kernel] of operands whose elements can be counted.
+type kernel func(q *steps, k *runtime.Call)
+
 // Ptr is a device address as an argument of a launch.
 func Ptr(p uintptr) uint64 { return uint64(p) }
 
