@@ -40,12 +40,12 @@ func (s *Stream) NewBLAS(l *BLASLibrary, tf32 bool) (*BLAS, error) {
 	if b.workspace, err = s.c.Alloc(workspaceBytes); err != nil {
 		return nil, fmt.Errorf("cuBLAS's workspace: %w", err)
 	}
-	err = b.do(&l.fn.create, uintptr(unsafe.Pointer(&b.handle)))
+	err = b.do(l.fn["cublasCreate_v2"], uintptr(unsafe.Pointer(&b.handle)))
 	if err == nil {
-		err = b.do(&l.fn.setStream, b.handle, s.handle)
+		err = b.do(l.fn["cublasSetStream_v2"], b.handle, s.handle)
 	}
 	if err == nil { // setting the stream resets the workspace
-		err = b.do(&l.fn.setWorkspace, b.handle, b.workspace, workspaceBytes)
+		err = b.do(l.fn["cublasSetWorkspace_v2"], b.handle, b.workspace, workspaceBytes)
 	}
 	if err == nil {
 		err = b.SetTF32(tf32)
@@ -66,7 +66,7 @@ func (b *BLAS) SetTF32(on bool) error {
 	if b.handle == 0 {
 		return fmt.Errorf("cuBLAS is %w", ErrClosed)
 	}
-	return b.do(&b.l.fn.setMathMode, b.handle, mode)
+	return b.do(b.l.fn["cublasSetMathMode"], b.handle, mode)
 }
 
 // do calls a function of cuBLAS.
@@ -107,7 +107,7 @@ func (b *BLAS) MatMul(c, a, bb uintptr, m, n, k int, ta, tb, accumulate bool) er
 	if accumulate {
 		beta = b.one
 	}
-	return b.do(&b.l.fn.sgemm, b.handle, opB, opA, uintptr(n), uintptr(m), uintptr(k), uintptr(unsafe.Pointer(b.one)),
+	return b.do(b.l.fn["cublasSgemm_v2"], b.handle, opB, opA, uintptr(n), uintptr(m), uintptr(k), uintptr(unsafe.Pointer(b.one)),
 		bb, uintptr(max(ldb, 1)), a, uintptr(max(lda, 1)), uintptr(unsafe.Pointer(beta)), c, uintptr(n))
 }
 
@@ -115,7 +115,7 @@ func (b *BLAS) MatMul(c, a, bb uintptr, m, n, k int, ta, tb, accumulate bool) er
 func (b *BLAS) Close() error {
 	var err error
 	if b.handle != 0 {
-		err = b.do(&b.l.fn.destroy, b.handle)
+		err = b.do(b.l.fn["cublasDestroy_v2"], b.handle)
 	}
 	w := b.workspace
 	b.handle, b.workspace = 0, 0

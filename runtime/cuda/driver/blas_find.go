@@ -18,22 +18,10 @@ const BLASVariable = "GSRC_CUBLAS"
 // ErrNoBLAS is returned where no usable cuBLAS was found.
 var ErrNoBLAS = errors.New("no cuBLAS")
 
-// blasProcs are the functions of cuBLAS that the binding uses.
-type blasProcs struct {
-	create, destroy, setStream, setWorkspace, setMathMode, sgemm, getProperty proc
-}
-
-func (p *blasProcs) bindings() []binding {
-	return []binding{
-		{&p.create, "cublasCreate_v2", ""},
-		{&p.destroy, "cublasDestroy_v2", ""},
-		{&p.setStream, "cublasSetStream_v2", ""},
-		{&p.setWorkspace, "cublasSetWorkspace_v2", "11.2"},
-		{&p.setMathMode, "cublasSetMathMode", ""},
-		{&p.sgemm, "cublasSgemm_v2", ""},
-		{&p.getProperty, "cublasGetProperty", ""},
-	}
-}
+// blasFunctions are those that the binding uses.
+const blasFunctions = `
+	cublasCreate_v2 cublasDestroy_v2 cublasSetStream_v2 cublasSetWorkspace_v2 cublasSetMathMode cublasSgemm_v2
+	cublasGetProperty`
 
 // BLASLibrary is an opened cuBLAS.
 type BLASLibrary struct {
@@ -42,7 +30,7 @@ type BLASLibrary struct {
 	// Version is such as "12.4.5".
 	Version string
 
-	fn blasProcs
+	fn procs
 }
 
 // OpenBLAS opens cuBLAS at path. An empty path means what the environment variable
@@ -167,18 +155,14 @@ func openBLAS(path string) (*BLASLibrary, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &BLASLibrary{Path: path}
-	for _, b := range l.fn.bindings() {
-		addr, err := symbolAddress(library, b.name)
-		if err != nil || addr == 0 {
-			return nil, fmt.Errorf("it has no function %s; gsrc needs cuBLAS 12 or later", b.name)
-		}
-		*b.to = proc{b.name, addr}
+	l := &BLASLibrary{Path: path, fn: procs{}}
+	if name := l.fn.bind(library, blasFunctions); name != "" {
+		return nil, fmt.Errorf("it has no function %s; gsrc needs cuBLAS 12 or later", name)
 	}
 	var number [3]int32
 	for i := range number {
-		if c := l.fn.getProperty.call(uintptr(i), uintptr(unsafe.Pointer(&number[i]))); c != 0 {
-			return nil, blasError(&l.fn.getProperty, c)
+		if c := l.fn["cublasGetProperty"].call(uintptr(i), uintptr(unsafe.Pointer(&number[i]))); c != 0 {
+			return nil, blasError(l.fn["cublasGetProperty"], c)
 		}
 	}
 	l.Version = fmt.Sprintf("%d.%d.%d", number[0], number[1], number[2])

@@ -40,11 +40,11 @@ func (v Device) Supported() error {
 // list fills in the devices.
 func (d *Driver) list() error {
 	var n int32
-	if c := d.fn.deviceGetCount.call(uintptr(unsafe.Pointer(&n))); c != 0 {
-		return d.fail(&d.fn.deviceGetCount, c)
+	if c := d.fn["cuDeviceGetCount"].call(uintptr(unsafe.Pointer(&n))); c != 0 {
+		return d.fail(d.fn["cuDeviceGetCount"], c)
 	}
 	if n == 0 {
-		return d.fail(&d.fn.deviceGetCount, CodeNoDevice)
+		return d.fail(d.fn["cuDeviceGetCount"], CodeNoDevice)
 	}
 	for i := range int(n) {
 		v := Device{Ordinal: i, d: d}
@@ -56,13 +56,13 @@ func (d *Driver) list() error {
 			}
 			return nil
 		}
-		if err := check(&d.fn.deviceGet, d.fn.deviceGet.call(uintptr(unsafe.Pointer(&v.handle)), uintptr(i))); err != nil {
+		if err := check(d.fn["cuDeviceGet"], d.fn["cuDeviceGet"].call(uintptr(unsafe.Pointer(&v.handle)), uintptr(i))); err != nil {
 			return err
 		}
-		if err := check(&d.fn.deviceGetName, d.fn.deviceGetName.call(uintptr(unsafe.Pointer(&name)), uintptr(len(name)), uintptr(v.handle))); err != nil {
+		if err := check(d.fn["cuDeviceGetName"], d.fn["cuDeviceGetName"].call(uintptr(unsafe.Pointer(&name)), uintptr(len(name)), uintptr(v.handle))); err != nil {
 			return err
 		}
-		if err := check(&d.fn.deviceTotalMem, d.fn.deviceTotalMem.call(uintptr(unsafe.Pointer(&memory)), uintptr(v.handle))); err != nil {
+		if err := check(d.fn["cuDeviceTotalMem_v2"], d.fn["cuDeviceTotalMem_v2"].call(uintptr(unsafe.Pointer(&memory)), uintptr(v.handle))); err != nil {
 			return err
 		}
 		v.Name, v.Memory = cString(&name[0]), int64(memory)
@@ -71,7 +71,7 @@ func (d *Driver) list() error {
 			to     *int
 		}{{attributeMajor, &v.Major}, {attributeMinor, &v.Minor}, {attributeMultiprocessors, &v.Multiprocessors}} {
 			var value int32
-			if err := check(&d.fn.deviceGetAttribute, d.fn.deviceGetAttribute.call(uintptr(unsafe.Pointer(&value)), a.number, uintptr(v.handle))); err != nil {
+			if err := check(d.fn["cuDeviceGetAttribute"], d.fn["cuDeviceGetAttribute"].call(uintptr(unsafe.Pointer(&value)), a.number, uintptr(v.handle))); err != nil {
 				return err
 			}
 			*a.to = int(value)
@@ -98,8 +98,8 @@ func (v Device) Open() (*Context, error) {
 		return nil, err
 	}
 	c := &Context{Device: v, d: v.d}
-	if r := c.d.fn.primaryCtxRetain.call(uintptr(unsafe.Pointer(&c.handle)), uintptr(v.handle)); r != 0 {
-		e := c.d.fail(&c.d.fn.primaryCtxRetain, r)
+	if r := c.d.fn["cuDevicePrimaryCtxRetain"].call(uintptr(unsafe.Pointer(&c.handle)), uintptr(v.handle)); r != 0 {
+		e := c.d.fail(c.d.fn["cuDevicePrimaryCtxRetain"], r)
 		e.Detail = fmt.Sprintf("GPU %d, %s", v.Ordinal, v.Name)
 		return nil, e
 	}
@@ -114,8 +114,8 @@ func (c *Context) Close() error {
 		return nil
 	}
 	c.closed = true
-	if r := c.d.fn.primaryCtxRelease.call(uintptr(c.Device.handle)); r != 0 {
-		return c.d.fail(&c.d.fn.primaryCtxRelease, r)
+	if r := c.d.fn["cuDevicePrimaryCtxRelease_v2"].call(uintptr(c.Device.handle)); r != 0 {
+		return c.d.fail(c.d.fn["cuDevicePrimaryCtxRelease_v2"], r)
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func (c *Context) code(p *proc, args ...uintptr) Code {
 		return CodeContextDestroyed
 	}
 	runtime.LockOSThread()
-	r := c.d.fn.ctxSetCurrent.call(c.current...)
+	r := c.d.fn["cuCtxSetCurrent"].call(c.current...)
 	if r == 0 {
 		r = p.call(args...)
 	}
@@ -176,13 +176,13 @@ func (x *caller) call(p *proc, args ...uintptr) error {
 }
 
 // Synchronize waits for all work in the context, and returns what went wrong in it.
-func (c *Context) Synchronize() error { return c.call(&c.d.fn.ctxSynchronize) }
+func (c *Context) Synchronize() error { return c.call(c.d.fn["cuCtxSynchronize"]) }
 
 // FreeMemory returns the bytes of the device's memory that are free and all that
 // it has. Other processes take from the same.
 func (c *Context) FreeMemory() (free, total int64, err error) {
 	var f, t uint64
-	err = c.call(&c.d.fn.memGetInfo, uintptr(unsafe.Pointer(&f)), uintptr(unsafe.Pointer(&t)))
+	err = c.call(c.d.fn["cuMemGetInfo_v2"], uintptr(unsafe.Pointer(&f)), uintptr(unsafe.Pointer(&t)))
 	return int64(f), int64(t), err
 }
 
@@ -194,11 +194,11 @@ func (c *Context) Alloc(bytes int) (uintptr, error) {
 		return 0, fmt.Errorf("%d bytes of a GPU's memory were asked for: ask for 1 or more", bytes)
 	}
 	var addr uintptr
-	r := c.code(&c.d.fn.memAlloc, uintptr(unsafe.Pointer(&addr)), uintptr(bytes))
+	r := c.code(c.d.fn["cuMemAlloc_v2"], uintptr(unsafe.Pointer(&addr)), uintptr(bytes))
 	if r == 0 {
 		return addr, nil
 	}
-	e := c.d.fail(&c.d.fn.memAlloc, r)
+	e := c.d.fail(c.d.fn["cuMemAlloc_v2"], r)
 	e.Detail = Bytes(int64(bytes)) + " asked for"
 	if free, total, err := c.FreeMemory(); err == nil {
 		e.Detail += fmt.Sprintf(", %s of %s free", Bytes(free), Bytes(total))
@@ -212,7 +212,7 @@ func (c *Context) Free(addr uintptr) error {
 	if addr == 0 {
 		return nil
 	}
-	return c.call(&c.d.fn.memFree, addr)
+	return c.call(c.d.fn["cuMemFree_v2"], addr)
 }
 
 // HostMemory is memory of the host that the device reads and writes itself, so that
@@ -228,9 +228,9 @@ func (c *Context) AllocHost(bytes int) (*HostMemory, error) {
 		return nil, fmt.Errorf("%d bytes of page-locked memory were asked for: ask for 1 or more", bytes)
 	}
 	var p *byte
-	r := c.code(&c.d.fn.memHostAlloc, uintptr(unsafe.Pointer(&p)), uintptr(bytes), 0)
+	r := c.code(c.d.fn["cuMemHostAlloc"], uintptr(unsafe.Pointer(&p)), uintptr(bytes), 0)
 	if r != 0 {
-		e := c.d.fail(&c.d.fn.memHostAlloc, r)
+		e := c.d.fail(c.d.fn["cuMemHostAlloc"], r)
 		e.Detail = Bytes(int64(bytes)) + " of page-locked memory of the host asked for"
 		return nil, e
 	}
@@ -247,7 +247,7 @@ func (h *HostMemory) Close() error {
 	}
 	p := unsafe.SliceData(h.bytes)
 	h.bytes = nil
-	return h.c.call(&h.c.d.fn.memFreeHost, uintptr(unsafe.Pointer(p)))
+	return h.c.call(h.c.d.fn["cuMemFreeHost"], uintptr(unsafe.Pointer(p)))
 }
 
 // Bytes writes a size for people, such as "1.5 GiB".

@@ -29,72 +29,43 @@ func (p *proc) call(args ...uintptr) Code {
 	return Code(int32(r))
 }
 
-// procs are the functions that the binding uses. Those whose interface changed over
-// time are bound by the name of one version, whatever later drivers bring.
-type procs struct {
-	init, driverGetVersion, getErrorName, getErrorString,
-	deviceGetCount, deviceGet, deviceGetName, deviceTotalMem, deviceGetAttribute,
-	primaryCtxRetain, primaryCtxRelease, ctxSetCurrent, ctxSynchronize,
-	memAlloc, memFree, memGetInfo, memHostAlloc, memFreeHost,
-	memcpyHtoDAsync, memcpyDtoHAsync, memcpyDtoDAsync, memsetD8Async,
-	moduleLoadDataEx, moduleUnload, moduleGetFunction, launchKernel,
-	streamCreate, streamDestroy, streamSynchronize,
-	eventCreate, eventDestroy, eventRecord, eventSynchronize, eventElapsedTime,
-	streamBeginCapture, streamEndCapture, graphInstantiate, graphLaunch,
-	graphExecDestroy, graphDestroy, graphGetNodes proc
+// driverFunctions are those that the binding uses. Those whose interface changed over time are
+// bound by the name of one version, whatever later drivers bring.
+const driverFunctions = `
+	cuInit cuDriverGetVersion cuGetErrorName cuGetErrorString cuDeviceGetCount cuDeviceGet cuDeviceGetName
+	cuDeviceTotalMem_v2 cuDeviceGetAttribute cuDevicePrimaryCtxRetain cuDevicePrimaryCtxRelease_v2 cuCtxSetCurrent
+	cuCtxSynchronize cuMemAlloc_v2 cuMemFree_v2 cuMemGetInfo_v2 cuMemHostAlloc cuMemFreeHost cuMemcpyHtoDAsync_v2
+	cuMemcpyDtoHAsync_v2 cuMemcpyDtoDAsync_v2 cuMemsetD8Async cuModuleLoadDataEx cuModuleUnload
+	cuModuleGetFunction cuLaunchKernel cuStreamCreate cuStreamDestroy_v2 cuStreamSynchronize cuEventCreate
+	cuEventDestroy_v2 cuEventRecord cuEventSynchronize cuEventElapsedTime cuStreamBeginCapture_v2
+	cuStreamEndCapture cuGraphInstantiateWithFlags cuGraphLaunch cuGraphExecDestroy cuGraphDestroy cuGraphGetNodes`
+
+// functionSince is which release of CUDA brought a function, of those that are not old.
+var functionSince = map[string]string{
+	"cuDevicePrimaryCtxRetain":     "7.0",
+	"cuDevicePrimaryCtxRelease_v2": "11.0",
+	"cuStreamBeginCapture_v2":      "10.1",
+	"cuStreamEndCapture":           "10.0",
+	"cuGraphInstantiateWithFlags":  "11.4",
+	"cuGraphLaunch":                "10.0",
+	"cuGraphExecDestroy":           "10.0",
+	"cuGraphDestroy":               "10.0",
+	"cuGraphGetNodes":              "10.0",
 }
 
-// binding says where a function goes and which release of CUDA brought it.
-type binding struct {
-	to    *proc
-	name  string
-	since string
-}
+// procs are functions of a library by name.
+type procs map[string]*proc
 
-func (p *procs) bindings() []binding {
-	return []binding{
-		{&p.init, "cuInit", ""},
-		{&p.driverGetVersion, "cuDriverGetVersion", ""},
-		{&p.getErrorName, "cuGetErrorName", ""},
-		{&p.getErrorString, "cuGetErrorString", ""},
-		{&p.deviceGetCount, "cuDeviceGetCount", ""},
-		{&p.deviceGet, "cuDeviceGet", ""},
-		{&p.deviceGetName, "cuDeviceGetName", ""},
-		{&p.deviceTotalMem, "cuDeviceTotalMem_v2", ""},
-		{&p.deviceGetAttribute, "cuDeviceGetAttribute", ""},
-		{&p.primaryCtxRetain, "cuDevicePrimaryCtxRetain", "7.0"},
-		{&p.primaryCtxRelease, "cuDevicePrimaryCtxRelease_v2", "11.0"},
-		{&p.ctxSetCurrent, "cuCtxSetCurrent", ""},
-		{&p.ctxSynchronize, "cuCtxSynchronize", ""},
-		{&p.memAlloc, "cuMemAlloc_v2", ""},
-		{&p.memFree, "cuMemFree_v2", ""},
-		{&p.memGetInfo, "cuMemGetInfo_v2", ""},
-		{&p.memHostAlloc, "cuMemHostAlloc", ""},
-		{&p.memFreeHost, "cuMemFreeHost", ""},
-		{&p.memcpyHtoDAsync, "cuMemcpyHtoDAsync_v2", ""},
-		{&p.memcpyDtoHAsync, "cuMemcpyDtoHAsync_v2", ""},
-		{&p.memcpyDtoDAsync, "cuMemcpyDtoDAsync_v2", ""},
-		{&p.memsetD8Async, "cuMemsetD8Async", ""},
-		{&p.moduleLoadDataEx, "cuModuleLoadDataEx", ""},
-		{&p.moduleUnload, "cuModuleUnload", ""},
-		{&p.moduleGetFunction, "cuModuleGetFunction", ""},
-		{&p.launchKernel, "cuLaunchKernel", ""},
-		{&p.streamCreate, "cuStreamCreate", ""},
-		{&p.streamDestroy, "cuStreamDestroy_v2", ""},
-		{&p.streamSynchronize, "cuStreamSynchronize", ""},
-		{&p.eventCreate, "cuEventCreate", ""},
-		{&p.eventDestroy, "cuEventDestroy_v2", ""},
-		{&p.eventRecord, "cuEventRecord", ""},
-		{&p.eventSynchronize, "cuEventSynchronize", ""},
-		{&p.eventElapsedTime, "cuEventElapsedTime", ""},
-		{&p.streamBeginCapture, "cuStreamBeginCapture_v2", "10.1"},
-		{&p.streamEndCapture, "cuStreamEndCapture", "10.0"},
-		{&p.graphInstantiate, "cuGraphInstantiateWithFlags", "11.4"},
-		{&p.graphLaunch, "cuGraphLaunch", "10.0"},
-		{&p.graphExecDestroy, "cuGraphExecDestroy", "10.0"},
-		{&p.graphDestroy, "cuGraphDestroy", "10.0"},
-		{&p.graphGetNodes, "cuGraphGetNodes", "10.0"},
+// bind finds the named functions, in their order up to one that is missing, which it returns.
+func (p procs) bind(library uintptr, names string) (missing string) {
+	for name := range strings.FieldsSeq(names) {
+		addr, err := symbolAddress(library, name)
+		if err != nil || addr == 0 {
+			return name
+		}
+		p[name] = &proc{name, addr}
 	}
+	return ""
 }
 
 // OldestVersion is the release of CUDA that a driver must support.
@@ -167,25 +138,21 @@ func Open(path string) (*Driver, error) {
 }
 
 func bind(path string, library uintptr) (*Driver, error) {
-	d := &Driver{path: path}
-	for _, b := range d.fn.bindings() {
-		addr, err := symbolAddress(library, b.name)
-		if err != nil || addr == 0 {
-			since := ""
-			if b.since != "" {
-				since = ", there since CUDA " + b.since
-			}
-			return nil, fmt.Errorf("%w: %s has no function %s%s; gsrc needs a driver for CUDA %s or later (525 or later)%s",
-				ErrNoDriver, path, b.name, since, OldestVersion, d.versionNote())
+	d := &Driver{path: path, fn: procs{}}
+	if name := d.fn.bind(library, driverFunctions); name != "" {
+		since := ""
+		if v := functionSince[name]; v != "" {
+			since = ", there since CUDA " + v
 		}
-		*b.to = proc{b.name, addr}
+		return nil, fmt.Errorf("%w: %s has no function %s%s; gsrc needs a driver for CUDA %s or later (525 or later)%s",
+			ErrNoDriver, path, name, since, OldestVersion, d.versionNote())
 	}
-	if c := d.fn.init.call(0); c != 0 {
-		return nil, fmt.Errorf("%s: %w", path, d.fail(&d.fn.init, c))
+	if c := d.fn["cuInit"].call(0); c != 0 {
+		return nil, fmt.Errorf("%s: %w", path, d.fail(d.fn["cuInit"], c))
 	}
 	var v int32
-	if c := d.fn.driverGetVersion.call(uintptr(unsafe.Pointer(&v))); c != 0 {
-		return nil, fmt.Errorf("%s: %w", path, d.fail(&d.fn.driverGetVersion, c))
+	if c := d.fn["cuDriverGetVersion"].call(uintptr(unsafe.Pointer(&v))); c != 0 {
+		return nil, fmt.Errorf("%s: %w", path, d.fail(d.fn["cuDriverGetVersion"], c))
 	}
 	d.version = Version(v)
 	if d.version < OldestVersion {
@@ -197,7 +164,7 @@ func bind(path string, library uintptr) (*Driver, error) {
 // versionNote is what a driver says of its version where a function is missing.
 func (d *Driver) versionNote() string {
 	var v int32
-	if d.fn.driverGetVersion.addr == 0 || d.fn.driverGetVersion.call(uintptr(unsafe.Pointer(&v))) != 0 {
+	if p := d.fn["cuDriverGetVersion"]; p == nil || p.call(uintptr(unsafe.Pointer(&v))) != 0 {
 		return ""
 	}
 	return ", and this one is for " + Version(v).String()
@@ -216,13 +183,13 @@ func (d *Driver) Devices() []Device { return d.devices }
 // fail makes an error of a code that a function of the driver returned.
 func (d *Driver) fail(p *proc, c Code) *Error {
 	e := &Error{Call: p.name, Code: c}
-	e.Name, e.Text = d.text(&d.fn.getErrorName, c), d.text(&d.fn.getErrorString, c)
+	e.Name, e.Text = d.text(d.fn["cuGetErrorName"], c), d.text(d.fn["cuGetErrorString"], c)
 	return e
 }
 
 func (d *Driver) text(p *proc, c Code) string {
 	var s *byte
-	if p.addr == 0 || p.call(uintptr(c), uintptr(unsafe.Pointer(&s))) != 0 {
+	if p == nil || p.call(uintptr(c), uintptr(unsafe.Pointer(&s))) != 0 {
 		return ""
 	}
 	return cString(s)

@@ -23,15 +23,15 @@ func (s *Stream) Capture(f func() error) (*Graph, error) {
 	// A capture ends on the thread that began it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	fn := &s.c.d.fn
-	if err := s.do(&fn.streamBeginCapture, s.handle, captureThreadLocal); err != nil {
+	fn := s.c.d.fn
+	if err := s.do(fn["cuStreamBeginCapture_v2"], s.handle, captureThreadLocal); err != nil {
 		return nil, err
 	}
 	g := &Graph{c: s.c}
 	ended := false
 	end := func() error {
 		ended = true
-		return s.c.call(&fn.streamEndCapture, s.handle, uintptr(unsafe.Pointer(&g.handle)))
+		return s.c.call(fn["cuStreamEndCapture"], s.handle, uintptr(unsafe.Pointer(&g.handle)))
 	}
 	defer func() {
 		if !ended { // f panicked; the stream must not stay in capture
@@ -52,13 +52,13 @@ func (s *Stream) Capture(f func() error) (*Graph, error) {
 // Nodes returns how many pieces of work the graph has.
 func (g *Graph) Nodes() (int, error) {
 	var n uint64
-	err := g.c.call(&g.c.d.fn.graphGetNodes, g.handle, 0, uintptr(unsafe.Pointer(&n)))
+	err := g.c.call(g.c.d.fn["cuGraphGetNodes"], g.handle, 0, uintptr(unsafe.Pointer(&n)))
 	return int(n), err
 }
 
 // Close destroys the graph. What was made of it stays.
 func (g *Graph) Close() error {
-	return g.c.destroy(&g.c.d.fn.graphDestroy, &g.handle)
+	return g.c.destroy(g.c.d.fn["cuGraphDestroy"], &g.handle)
 }
 
 // Exec is a graph made ready to run, as often as wanted.
@@ -70,7 +70,7 @@ type Exec struct {
 // Instantiate makes the graph ready to run. It copies the graph: g may be closed.
 func (g *Graph) Instantiate() (*Exec, error) {
 	x := &Exec{c: g.c}
-	if err := g.c.call(&g.c.d.fn.graphInstantiate, uintptr(unsafe.Pointer(&x.handle)), g.handle, 0); err != nil {
+	if err := g.c.call(g.c.d.fn["cuGraphInstantiateWithFlags"], uintptr(unsafe.Pointer(&x.handle)), g.handle, 0); err != nil {
 		return nil, err
 	}
 	return x, nil
@@ -81,10 +81,10 @@ func (x *Exec) Launch(s *Stream) error {
 	if x.handle == 0 {
 		return fmt.Errorf("the captured graph is %w", ErrClosed)
 	}
-	return s.do(&s.c.d.fn.graphLaunch, x.handle, s.handle)
+	return s.do(s.c.d.fn["cuGraphLaunch"], x.handle, s.handle)
 }
 
 // Close destroys it.
 func (x *Exec) Close() error {
-	return x.c.destroy(&x.c.d.fn.graphExecDestroy, &x.handle)
+	return x.c.destroy(x.c.d.fn["cuGraphExecDestroy"], &x.handle)
 }

@@ -42,12 +42,12 @@ func (c *Context) LoadModule(ptx string) (*Module, error) {
 	defer pin.Unpin()
 	options := []int32{jitErrorLog, jitErrorLogBytes}
 	values := []uintptr{uintptr(unsafe.Pointer(&log[0])), uintptr(len(log))}
-	r := c.code(&c.d.fn.moduleLoadDataEx, uintptr(unsafe.Pointer(&m.handle)), uintptr(unsafe.Pointer(&image[0])),
+	r := c.code(c.d.fn["cuModuleLoadDataEx"], uintptr(unsafe.Pointer(&m.handle)), uintptr(unsafe.Pointer(&image[0])),
 		uintptr(len(options)), uintptr(unsafe.Pointer(&options[0])), uintptr(unsafe.Pointer(&values[0])))
 	if r == 0 {
 		return m, nil
 	}
-	e := c.d.fail(&c.d.fn.moduleLoadDataEx, r)
+	e := c.d.fail(c.d.fn["cuModuleLoadDataEx"], r)
 	log[len(log)-1] = 0
 	e.Detail = strings.TrimSpace(cString(&log[0]))
 	return nil, e
@@ -76,7 +76,7 @@ func (m *Module) Function(name string) (*Function, error) {
 	}
 	f := &Function{Name: name, Params: n, m: m}
 	text := append([]byte(name), 0)
-	if err := m.c.call(&m.c.d.fn.moduleGetFunction, uintptr(unsafe.Pointer(&f.handle)), m.handle, uintptr(unsafe.Pointer(&text[0]))); err != nil {
+	if err := m.c.call(m.c.d.fn["cuModuleGetFunction"], uintptr(unsafe.Pointer(&f.handle)), m.handle, uintptr(unsafe.Pointer(&text[0]))); err != nil {
 		return nil, err
 	}
 	return f, nil
@@ -84,5 +84,5 @@ func (m *Module) Function(name string) (*Function, error) {
 
 // Close unloads the module; its functions are of no use then.
 func (m *Module) Close() error {
-	return m.c.destroy(&m.c.d.fn.moduleUnload, &m.handle)
+	return m.c.destroy(m.c.d.fn["cuModuleUnload"], &m.handle)
 }

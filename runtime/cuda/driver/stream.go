@@ -33,7 +33,7 @@ func (c *Context) NewStream() (*Stream, error) {
 	for i := range s.slots {
 		s.pointers[i] = unsafe.Pointer(&s.slots[i])
 	}
-	if err := c.call(&c.d.fn.streamCreate, uintptr(unsafe.Pointer(&s.handle)), streamNonBlocking); err != nil {
+	if err := c.call(c.d.fn["cuStreamCreate"], uintptr(unsafe.Pointer(&s.handle)), streamNonBlocking); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -44,7 +44,7 @@ func (s *Stream) Context() *Context { return s.c }
 
 // Close destroys the stream; work on it is still done.
 func (s *Stream) Close() error {
-	return s.c.destroy(&s.c.d.fn.streamDestroy, &s.handle)
+	return s.c.destroy(s.c.d.fn["cuStreamDestroy_v2"], &s.handle)
 }
 
 // do calls a function, unless the stream is closed.
@@ -57,7 +57,7 @@ func (s *Stream) do(p *proc, args ...uintptr) error {
 
 // Synchronize waits for the work queued so far, and returns what went wrong in it.
 func (s *Stream) Synchronize() error {
-	err := s.do(&s.c.d.fn.streamSynchronize, s.handle)
+	err := s.do(s.c.d.fn["cuStreamSynchronize"], s.handle)
 	clear(s.held)
 	s.held = s.held[:0]
 	return err
@@ -77,13 +77,13 @@ func (s *Stream) Launch(f *Function, grid, block [3]uint32, shared uint32, args 
 		return fmt.Errorf("kernel %s: the stream or the module is %w", f.Name, ErrClosed)
 	}
 	copy(s.slots[:], args)
-	r := s.code(&s.c.d.fn.launchKernel, f.handle,
+	r := s.code(s.c.d.fn["cuLaunchKernel"], f.handle,
 		uintptr(grid[0]), uintptr(grid[1]), uintptr(grid[2]), uintptr(block[0]), uintptr(block[1]), uintptr(block[2]),
 		uintptr(shared), s.handle, uintptr(unsafe.Pointer(s.pointers)), 0)
 	if r == 0 {
 		return nil
 	}
-	e := s.c.d.fail(&s.c.d.fn.launchKernel, r)
+	e := s.c.d.fail(s.c.d.fn["cuLaunchKernel"], r)
 	e.Detail = fmt.Sprintf("%s, grid %d×%d×%d, block %d×%d×%d, %d bytes of shared memory", f.Name, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared)
 	return e
 }
@@ -104,7 +104,7 @@ func (s *Stream) Upload(dst uintptr, src []byte) error {
 	}
 	p := unsafe.SliceData(src)
 	s.hold(p)
-	return s.do(&s.c.d.fn.memcpyHtoDAsync, dst, uintptr(unsafe.Pointer(p)), uintptr(len(src)), s.handle)
+	return s.do(s.c.d.fn["cuMemcpyHtoDAsync_v2"], dst, uintptr(unsafe.Pointer(p)), uintptr(len(src)), s.handle)
 }
 
 // Download queues a copy of the device's memory at src to dst, which may be read
@@ -115,7 +115,7 @@ func (s *Stream) Download(dst []byte, src uintptr) error {
 	}
 	p := unsafe.SliceData(dst)
 	s.hold(p)
-	return s.do(&s.c.d.fn.memcpyDtoHAsync, uintptr(unsafe.Pointer(p)), src, uintptr(len(dst)), s.handle)
+	return s.do(s.c.d.fn["cuMemcpyDtoHAsync_v2"], uintptr(unsafe.Pointer(p)), src, uintptr(len(dst)), s.handle)
 }
 
 // Copy queues a copy of bytes within the device's memory.
@@ -123,7 +123,7 @@ func (s *Stream) Copy(dst, src uintptr, bytes int) error {
 	if bytes == 0 {
 		return nil
 	}
-	return s.do(&s.c.d.fn.memcpyDtoDAsync, dst, src, uintptr(bytes), s.handle)
+	return s.do(s.c.d.fn["cuMemcpyDtoDAsync_v2"], dst, src, uintptr(bytes), s.handle)
 }
 
 // Fill queues the setting of bytes of the device's memory to a value.
@@ -131,7 +131,7 @@ func (s *Stream) Fill(dst uintptr, value byte, bytes int) error {
 	if bytes == 0 {
 		return nil
 	}
-	return s.do(&s.c.d.fn.memsetD8Async, dst, uintptr(value), uintptr(bytes), s.handle)
+	return s.do(s.c.d.fn["cuMemsetD8Async"], dst, uintptr(value), uintptr(bytes), s.handle)
 }
 
 // Event is a mark in a stream, with the time at which the device came by.
@@ -143,7 +143,7 @@ type Event struct {
 // NewEvent makes an event.
 func (c *Context) NewEvent() (*Event, error) {
 	e := &Event{c: c}
-	if err := c.call(&c.d.fn.eventCreate, uintptr(unsafe.Pointer(&e.handle)), 0); err != nil {
+	if err := c.call(c.d.fn["cuEventCreate"], uintptr(unsafe.Pointer(&e.handle)), 0); err != nil {
 		return nil, err
 	}
 	return e, nil
@@ -151,20 +151,20 @@ func (c *Context) NewEvent() (*Event, error) {
 
 // Record queues the event.
 func (s *Stream) Record(e *Event) error {
-	return s.do(&s.c.d.fn.eventRecord, e.handle, s.handle)
+	return s.do(s.c.d.fn["cuEventRecord"], e.handle, s.handle)
 }
 
 // Synchronize waits until the device has come by.
-func (e *Event) Synchronize() error { return e.c.call(&e.c.d.fn.eventSynchronize, e.handle) }
+func (e *Event) Synchronize() error { return e.c.call(e.c.d.fn["cuEventSynchronize"], e.handle) }
 
 // Milliseconds returns the time from start to e, both recorded and come by.
 func (e *Event) Milliseconds(start *Event) (float32, error) {
 	var ms float32
-	err := e.c.call(&e.c.d.fn.eventElapsedTime, uintptr(unsafe.Pointer(&ms)), start.handle, e.handle)
+	err := e.c.call(e.c.d.fn["cuEventElapsedTime"], uintptr(unsafe.Pointer(&ms)), start.handle, e.handle)
 	return ms, err
 }
 
 // Close destroys the event.
 func (e *Event) Close() error {
-	return e.c.destroy(&e.c.d.fn.eventDestroy, &e.handle)
+	return e.c.destroy(e.c.d.fn["cuEventDestroy_v2"], &e.handle)
 }
