@@ -75,38 +75,26 @@ func (s *Structure) Rebuild(g *Graph) {
 		s.cursor[i] = in.RowPtr[i]
 		in.RowPtr[i+1] += in.RowPtr[i]
 	}
-	if g.Directed {
-		if s.shared {
-			out.RowPtr, out.Col, s.shared = nil, nil, false
-		}
-		out.RowPtr = resize(out.RowPtr, n+1)
-		out.Col = resize(out.Col, e)
-		clear(out.RowPtr)
-		for i, edge := range g.Edges {
-			u, v := edge[0], edge[1]
-			p := s.cursor[v]
-			s.cursor[v]++
-			in.Col[p] = u
-			s.EdgeOf[p] = int32(i)
-			out.RowPtr[u+1]++
-			out.Col[i] = v
-			out.Perm[i] = p
-		}
-		for i := range n {
-			out.RowPtr[i+1] += out.RowPtr[i]
-		}
-		return
-	}
 	for i, edge := range g.Edges {
 		u, v := edge[0], edge[1]
-		p, q := s.cursor[v], s.cursor[u]
+		p := s.cursor[v]
 		s.cursor[v]++
-		s.cursor[u]++
-		in.Col[p], in.Col[q] = u, v
-		s.EdgeOf[p], s.EdgeOf[q] = int32(i), int32(i)
-		out.Perm[p], out.Perm[q] = q, p
+		in.Col[p], s.EdgeOf[p] = u, int32(i)
+		if !g.Directed {
+			q := s.cursor[u]
+			s.cursor[u]++
+			in.Col[q], s.EdgeOf[q] = v, int32(i)
+			out.Perm[p], out.Perm[q] = q, p
+		}
 	}
-	out.RowPtr, out.Col, s.shared = in.RowPtr, in.Col, true
+	if !g.Directed {
+		out.RowPtr, out.Col, s.shared = in.RowPtr, in.Col, true
+		return
+	}
+	if s.shared {
+		out.RowPtr, out.Col, s.shared = nil, nil, false
+	}
+	s.transpose()
 }
 
 // transpose sets Out from In by counting.
