@@ -123,7 +123,7 @@ type sampleFn struct {
 	Value   string
 }
 
-func (f sampleFn) do(c *call, s *state) error {
+func (f sampleFn) do(c *call, s *state, sent []*table) error {
 	rows, err := s.finite(f.Value)
 	if err != nil {
 		return err
@@ -173,8 +173,8 @@ type indexFn struct {
 func (f *indexFn) ProcessElement(ctx context.Context, _ int64, samples func(*[]byte) bool, emit func([]byte)) error {
 	work := begin(ctx, "search")
 	defer work.end()
-	var sent []*table
-	if err := work.each(samples, func(t *table) error { sent = append(sent, t); return nil }); err != nil {
+	sent, err := work.all(samples)
+	if err != nil {
 		return err
 	}
 	pool := kernels.NewPool(0)
@@ -318,17 +318,16 @@ func (f *bucketNearFn) ProcessElement(ctx context.Context, _ int64, rows func(*[
 		bucket int32
 		node   int64
 	}
-	var sent []*table
+	sent, err := work.all(rows)
+	if err != nil {
+		return err
+	}
 	var all []member
-	if err := work.each(rows, func(t *table) error {
-		sent = append(sent, t)
+	for _, t := range sent {
 		in := array[int64](t, "in")
 		for i, bucket := range array[int32](t, "bucket") {
 			all = append(all, member{bucket, in[i]})
 		}
-		return nil
-	}); err != nil {
-		return err
 	}
 	slices.SortFunc(all, func(a, b member) int { return cmp.Or(cmp.Compare(a.bucket, b.bucket), cmp.Compare(a.node, b.node)) })
 	nodes, x, w := joinRows(sent, rowsOfSample)

@@ -31,7 +31,7 @@ func (s *state) hub(row int) bool { return s.ptr[row+1]-s.ptr[row] > hubEntries 
 // partition of that node. Counts so few that all of them together make no hub are left out.
 type countFn struct{}
 
-func (countFn) do(c *call, s *state) error {
+func (countFn) do(c *call, s *state, sent []*table) error {
 	counts := map[int64]int64{}
 	for _, x := range s.with(nearPrefix) {
 		for _, u := range x.Data.([]int64) {
@@ -137,7 +137,7 @@ func (x *pieces) of(hub int64) (lo, hi int) {
 // tellFn sends the entries of hubs to the partitions of the nodes that they come from.
 type tellFn struct{}
 
-func (tellFn) do(c *call, s *state) error {
+func (tellFn) do(c *call, s *state, sent []*table) error {
 	a := array[float32](s.table, valuePrefix+weightOfEntry)
 	by := outbox[pieces]{}
 	for i := range s.n() {
@@ -257,7 +257,7 @@ const (
 // the ones of fewest entries first, up to a bound.
 type stepsFn struct{}
 
-func (stepsFn) do(c *call, s *state) error {
+func (stepsFn) do(c *call, s *state, sent []*table) error {
 	type step struct {
 		from         int64
 		entries, row int32
@@ -303,11 +303,7 @@ func (stepsFn) do(c *call, s *state) error {
 // of hubs. A hub's partition is not sent what the hub alone reads.
 type roundRowsFn struct{ Values []string }
 
-func (f roundRowsFn) do(c *call, s *state) error {
-	sent, err := c.sent()
-	if err != nil {
-		return err
-	}
+func (f roundRowsFn) do(c *call, s *state, sent []*table) error {
 	hubs, known := s.learn(sent)
 	// Whether a row is read in another partition, and not by one hub alone.
 	isRead := func(to int64, r int32) bool {
@@ -348,13 +344,13 @@ func (f roundRowsFn) do(c *call, s *state) error {
 // hubWeightsFn gives the entries of a partition's hubs the weights that were found where they come from.
 type hubWeightsFn struct{}
 
-func (hubWeightsFn) do(c *call, s *state) error {
+func (hubWeightsFn) do(c *call, s *state, sent []*table) error {
 	a := array[float32](s.table, valuePrefix+weightOfEntry)
-	return c.eachSent(func(t *table) error {
+	for _, t := range sent {
 		x := piecesOf(t)
 		for i, hub := range x.hub {
 			a[entryOf(s.ptr, s.col, int(hub-s.lo), x.node[i])] = x.a[i]
 		}
-		return nil
-	})
+	}
+	return nil
 }

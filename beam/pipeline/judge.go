@@ -326,11 +326,7 @@ func (p *pairs) over(m *model, name string, some []int, use func(result string, 
 // twoStepFn finds nodes two steps away.
 type twoStepFn struct{ K int }
 
-func (f twoStepFn) do(c *call, s *state) error {
-	sent, err := c.sent()
-	if err != nil {
-		return err
-	}
+func (f twoStepFn) do(c *call, s *state, sent []*table) error {
 	known := joinEntries(sent, entriesPrefix)
 	g := s.around(&surroundings{known: known, near: newEntries(), pieces: &pieces{}}, 0, graph.TwoStepWalks+1)
 	crowded := make([]bool, g.N)
@@ -358,11 +354,7 @@ func (f twoStepFn) do(c *call, s *state) error {
 // of neighbours of all of them and of the partition's own nodes.
 type aroundFn struct{ Near int }
 
-func (f aroundFn) do(c *call, s *state) error {
-	sent, err := c.sent()
-	if err != nil {
-		return err
-	}
+func (f aroundFn) do(c *call, s *state, sent []*table) error {
 	ends := s.ends()
 	s.keepNames(ends, sent)
 	isEnd := func(v int64) bool { _, ok := slices.BinarySearch(ends, v); return ok }
@@ -424,7 +416,7 @@ type judgeFn struct {
 	Kept                       bool     // what the functions give beside probabilities, for others
 }
 
-func (f judgeFn) do(c *call, s *state) error { return f.Model.use(c, s, f.judge) }
+func (f judgeFn) do(c *call, s *state, sent []*table) error { return f.Model.use(c, s, sent, f.judge) }
 
 func (f judgeFn) judge(m *model, s *state, sent []*table) (err error) {
 	g := s.around(s.kept(), f.Most, hubEntries)
@@ -514,9 +506,9 @@ type roundFn struct {
 	Round string
 }
 
-func (f roundFn) do(c *call, s *state) error {
+func (f roundFn) do(c *call, s *state, sent []*table) error {
 	of := outbox[pieces]{}
-	err := f.Model.use(c, s, func(m *model, s *state, sent []*table) error { return f.weigh(m, s, sent, of) })
+	err := f.Model.use(c, s, sent, func(m *model, s *state, sent []*table) error { return f.weigh(m, s, sent, of) })
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func (b *builder) layers(s beam.Scope, states beam.PCollection, name string, hol
 // boundaryFn sends the rows that other partitions read.
 type boundaryFn struct{ Values []string }
 
-func (f boundaryFn) do(c *call, s *state) error {
+func (f boundaryFn) do(c *call, s *state, sent []*table) error {
 	for to, rows := range s.readers() {
 		t, err := s.some(rows, f.Values)
 		if err == nil {
@@ -52,8 +52,8 @@ type levelFn struct {
 	Hold  []string
 }
 
-func (f levelFn) do(c *call, s *state) error {
-	return f.Model.use(c, s, func(m *model, s *state, sent []*table) error {
+func (f levelFn) do(c *call, s *state, sent []*table) error {
+	return f.Model.use(c, s, sent, func(m *model, s *state, sent []*table) error {
 		return s.compute(m, f.Stage, f.Part, f.Hold, sent)
 	})
 }
@@ -64,7 +64,7 @@ type weighFn struct {
 	Weight float32
 }
 
-func (f weighFn) do(_ *call, s *state) error {
+func (f weighFn) do(_ *call, s *state, _ []*table) error {
 	s.put(valuePrefix+f.Value, slices.Repeat([]float32{f.Weight}, len(s.col)), len(s.col))
 	return nil
 }

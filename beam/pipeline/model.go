@@ -97,11 +97,7 @@ var opened = struct {
 
 // use has the model compute on a partition and what was sent to it, one at a time. Others may use the
 // model before the partition is emitted: who reads it next may do so at once.
-func (f ModelFile) use(c *call, s *state, compute func(*model, *state, []*table) error) error {
-	sent, err := c.sent()
-	if err != nil {
-		return err
-	}
+func (f ModelFile) use(c *call, s *state, sent []*table, compute func(*model, *state, []*table) error) error {
 	m, err := f.open(c.ctx)
 	if err != nil {
 		return err

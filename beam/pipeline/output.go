@@ -100,7 +100,7 @@ func (o *output) write(s beam.Scope, states beam.PCollection, reports []beam.PCo
 // writeFn writes a partition's file and reports it.
 type writeFn struct{ Output output }
 
-func (f writeFn) do(c *call, s *state) (err error) {
+func (f writeFn) do(c *call, s *state, sent []*table) (err error) {
 	o := &f.Output
 	shard := Shard{File: fmt.Sprintf("%s-%05d-of-%05d.parquet", o.Kind, s.partition, o.Layout.Partitions), Rows: s.n(), Entries: int64(len(s.col))}
 	var write func(path string) error

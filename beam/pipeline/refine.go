@@ -93,7 +93,7 @@ type rowsFn struct {
 	First bool
 }
 
-func (f rowsFn) do(c *call, s *state) error {
+func (f rowsFn) do(c *call, s *state, sent []*table) error {
 	rows, err := s.finite(f.Value)
 	if err != nil {
 		return err
@@ -128,18 +128,16 @@ func (f *nearFn) ProcessElement(ctx context.Context, _ int64, first, second func
 	defer work.end()
 	var nodes []int64
 	var rows []float32
-	add := func(t *table) error {
+	sent, err := work.all(first, second)
+	if err != nil {
+		return err
+	}
+	for _, t := range sent {
 		x := t.Lookup("rows")
 		for i := range x.Shape[0] {
 			nodes = append(nodes, array[int64](t, "first")[0]+int64(i))
 		}
 		rows = append(rows, x.Data.([]float32)...)
-		return nil
-	}
-	for _, tables := range []func(*[]byte) bool{first, second} {
-		if err := work.each(tables, add); err != nil {
-			return err
-		}
 	}
 	n := len(nodes)
 	pool := kernels.NewPool(0)
@@ -184,22 +182,19 @@ type nearestFn struct {
 	K     int
 }
 
-func (f nearestFn) do(c *call, s *state) error {
+func (f nearestFn) do(c *call, s *state, sent []*table) error {
 	type neighbour struct {
 		node int64
 		sim  float32
 	}
 	all := make([][]neighbour, s.n())
-	if err := c.eachSent(func(t *table) error {
+	for _, t := range sent {
 		near, sim := array[int64](t, "near"), array[float32](t, "similarity")
 		for i, v := range array[int64](t, "node") {
 			for j := i * f.K; j < (i+1)*f.K && near[j] >= 0; j++ {
 				all[v-s.lo] = append(all[v-s.lo], neighbour{near[j], sim[j]})
 			}
 		}
-		return nil
-	}); err != nil {
-		return err
 	}
 	near, similarity := slices.Repeat([]int64{-1}, s.n()*f.K), slices.Repeat([]float32{float32(math.Inf(-1))}, s.n()*f.K)
 	for i, list := range all {
@@ -293,16 +288,13 @@ func (f *proposeFn) ProcessElement(ctx context.Context, p int64, b []byte, side 
 // candidatesFn makes candidates of the pairs of a partition.
 type candidatesFn struct{ Mutual bool }
 
-func (f candidatesFn) do(c *call, s *state) error {
+func (f candidatesFn) do(c *call, s *state, sent []*table) error {
 	type pair struct{ u, v, why int64 }
 	var all []pair
-	if err := c.eachSent(func(t *table) error {
+	for _, t := range sent {
 		for x := range slices.Chunk(array[int64](t, "pairs"), 3) {
 			all = append(all, pair{x[0], x[1], x[2]})
 		}
-		return nil
-	}); err != nil {
-		return err
 	}
 	slices.SortFunc(all, func(a, b pair) int { return cmp.Or(cmp.Compare(a.u, b.u), cmp.Compare(a.v, b.v)) })
 	var ends []int64
@@ -355,9 +347,9 @@ func (c *call) ask(s *state, what string, nodes []int64) error {
 // askFn asks other partitions about the nodes that pairs lead to, and tells them of hubs.
 type askFn struct{ Hubs bool }
 
-func (f askFn) do(c *call, s *state) error {
+func (f askFn) do(c *call, s *state, sent []*table) error {
 	if f.Hubs {
-		if err := (tellFn{}).do(c, s); err != nil {
+		if err := (tellFn{}).do(c, s, nil); err != nil {
 			return err
 		}
 	}
@@ -372,14 +364,14 @@ type answerFn struct {
 	Near   int // entries of a hub that are read however many it has
 }
 
-func (f answerFn) do(c *call, s *state) error {
+func (f answerFn) do(c *call, s *state, sent []*table) error {
 	names := s.texts("names")
 	var told []*table
-	if err := c.eachSent(func(asked *table) error {
+	for _, asked := range sent {
 		what := asked.Metadata["what"]
 		if what == toldHubs {
 			told = append(told, asked)
-			return nil
+			continue
 		}
 		var rows []int32
 		var texts []string
@@ -396,9 +388,12 @@ func (f answerFn) do(c *call, s *state) error {
 		if what == askEnds {
 			t.putTexts("names", texts)
 		}
-		return c.tell(array[int64](asked, "from")[0], t)
-	}); err != nil || !f.Lists {
-		return err
+		if err := c.tell(array[int64](asked, "from")[0], t); err != nil {
+			return err
+		}
+	}
+	if !f.Lists {
+		return nil
 	}
 	hubs, known := s.learn(told)
 	return c.tellReaders(s, hubs, known)
@@ -424,7 +419,7 @@ const pairsAtOnce = 1 << 16
 // scoreFn gives the candidates of a partition their probabilities.
 type scoreFn struct{ Model ModelFile }
 
-func (f scoreFn) do(c *call, s *state) error { return f.Model.use(c, s, f.score) }
+func (f scoreFn) do(c *call, s *state, sent []*table) error { return f.Model.use(c, s, sent, f.score) }
 
 func (f scoreFn) score(m *model, s *state, sent []*table) error {
 	outside := s.ends()
@@ -505,7 +500,7 @@ func (b *builder) rewire(states beam.PCollection, r onnx.Refinement) beam.PColle
 // refinedEntriesFn sends the edges of the refined graph to the partitions of both their ends.
 type refinedEntriesFn struct{ Refinement onnx.Refinement }
 
-func (f refinedEntriesFn) do(c *call, s *state) error {
+func (f refinedEntriesFn) do(c *call, s *state, sent []*table) error {
 	r := &graph.Refined{Probability: array[float32](s.table, "probability"), Mode: modeOf(&f.Refinement), Threshold: f.Refinement.Threshold}
 	type part struct {
 		ends    []int64
@@ -534,15 +529,12 @@ func (f refinedEntriesFn) do(c *call, s *state) error {
 // rewireFn gives a partition the entries of the refined graph, and their weights.
 type rewireFn struct{}
 
-func (rewireFn) do(c *call, s *state) error {
+func (rewireFn) do(c *call, s *state, sent []*table) error {
 	var ends []int64 // target and source by turns
 	var weights []float32
-	if err := c.eachSent(func(t *table) error {
+	for _, t := range sent {
 		ends = append(ends, array[int64](t, "ends")...)
 		weights = append(weights, array[float32](t, "weight")...)
-		return nil
-	}); err != nil {
-		return err
 	}
 	ptr, col := rowsOf(s.lo, s.n(), ends)
 	w := make([]float32, len(col))

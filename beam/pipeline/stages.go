@@ -113,6 +113,16 @@ func (w *work) each(next func(*[]byte) bool, f func(*table) error) error {
 	return nil
 }
 
+// all returns the tables of some iterators, one after another.
+func (w *work) all(sent ...func(*[]byte) bool) (list []*table, err error) {
+	for _, next := range sent {
+		if err := w.each(next, func(t *table) error { list = append(list, t); return nil }); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
 // emit leaves out what the engine does with what is emitted, and other calls that it makes for that.
 func (w *work) emit(emit func(int64, []byte), to int64, b []byte) {
 	w.pause()

@@ -8,28 +8,16 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 )
 
-// step is what is done with a partition: it may change the state, and send tables to others. Its exported
-// fields are what workers are given of it.
+// step is what is done with a partition and the tables that were sent to it: it may change the state, and
+// send tables to others. Its exported fields are what workers are given of it.
 type step interface {
-	do(c *call, s *state) error
+	do(c *call, s *state, sent []*table) error
 }
 
 // call is a step's call with a partition.
 type call struct {
 	*work
-	tables func(*[]byte) bool  // that were sent to the partition; nil where nothing is
-	out    func(int64, []byte) // to others
-}
-
-// eachSent calls f with the tables that were sent to the partition.
-func (c *call) eachSent(f func(*table) error) error { return c.each(c.tables, f) }
-
-// sent returns all of them.
-func (c *call) sent() (list []*table, err error) {
-	if c.tables != nil {
-		err = c.eachSent(func(t *table) error { list = append(list, t); return nil })
-	}
-	return list, err
+	out func(int64, []byte) // to others
 }
 
 // tell sends a table to another partition.
@@ -80,8 +68,12 @@ func (f *aloneFn[F]) run(ctx context.Context, read func(*work) (*state, error), 
 	work := begin(ctx, f.Stage)
 	defer work.end()
 	s, err := read(work)
+	var list []*table
+	if err == nil && sent != nil {
+		list, err = work.all(sent)
+	}
 	if err == nil {
-		err = f.Step.do(&call{work, sent, tables}, s)
+		err = f.Step.do(&call{work, tables}, s, list)
 	}
 	if err != nil || after == nil {
 		return err
