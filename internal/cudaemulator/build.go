@@ -49,20 +49,8 @@ func build(folder, text string, also []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, from := range []fs.FS{host, src.Files} {
-		names, err := fs.Glob(from, "*.*")
-		if err != nil {
-			return "", err
-		}
-		for _, name := range names {
-			text, err := fs.ReadFile(from, name)
-			if err != nil {
-				return "", err
-			}
-			if err := os.WriteFile(filepath.Join(folder, name), text, 0o644); err != nil {
-				return "", err
-			}
-		}
+	if err := errors.Join(os.CopyFS(folder, host), os.CopyFS(folder, src.Files)); err != nil {
+		return "", err
 	}
 	sources, err := filepath.Glob(filepath.Join(folder, "*.cu"))
 	if err != nil {

@@ -63,15 +63,14 @@ func Path(tb testing.TB) string {
 	return path
 }
 
-// Build is Path where there is no test. The error is mockdriver.ErrNoCompiler or
+// Build is [Path] where there is no test. The error is mockdriver.ErrNoCompiler or
 // cudaemulator.ErrNoCompiler where there is no compiler. A command that a test starts gets
 // the path by GSRC_CUDA_DRIVER, its cuBLAS (mockdriver.BLAS) by GSRC_CUBLAS, and settings by GSRC_MOCKDRIVER_
 // and the setting's name in capitals.
-func Build() (string, error) { return build() }
-
-// build compiles both once, and keeps them for later test processes in the user's
+//
+// It compiles both once, and keeps them for later test processes in the user's
 // cache, under the checksum of what they are made of.
-var build = sync.OnceValues(func() (string, error) {
+var Build = sync.OnceValues(func() (string, error) {
 	cc, err := exec.Command("cc", "--version").Output()
 	if err != nil {
 		return "", mockdriver.ErrNoCompiler
