@@ -19,7 +19,6 @@ const (
 type BLAS struct {
 	caller
 	l         *BLASLibrary
-	s         *Stream
 	handle    uintptr
 	workspace uintptr
 	one, zero *float32
@@ -34,7 +33,7 @@ const workspaceBytes = 32 << 20
 // Products are in full float32; with tf32 their factors are rounded to 10 bits of
 // mantissa, which is faster from compute capability 8.0 on.
 func (s *Stream) NewBLAS(l *BLASLibrary, tf32 bool) (*BLAS, error) {
-	b := &BLAS{caller: caller{c: s.c}, l: l, s: s, one: new(float32), zero: new(float32)}
+	b := &BLAS{caller: caller{c: s.c}, l: l, one: new(float32), zero: new(float32)}
 	*b.one = 1
 	var err error
 	if b.workspace, err = s.c.Alloc(workspaceBytes); err != nil {

@@ -40,8 +40,8 @@ func (v Device) Supported() error {
 // list fills in the devices.
 func (d *Driver) list() error {
 	var n int32
-	if c := d.fn["cuDeviceGetCount"].call(uintptr(unsafe.Pointer(&n))); c != 0 {
-		return d.fail(d.fn["cuDeviceGetCount"], c)
+	if err := d.do("cuDeviceGetCount", uintptr(unsafe.Pointer(&n))); err != nil {
+		return err
 	}
 	if n == 0 {
 		return d.fail(d.fn["cuDeviceGetCount"], CodeNoDevice)
@@ -50,20 +50,12 @@ func (d *Driver) list() error {
 		v := Device{Ordinal: i, d: d}
 		var name [256]byte
 		var memory uint64
-		check := func(p *proc, c Code) error {
-			if c != 0 {
-				return fmt.Errorf("GPU %d: %w", i, d.fail(p, c))
-			}
-			return nil
+		err := d.do("cuDeviceGet", uintptr(unsafe.Pointer(&v.handle)), uintptr(i))
+		if err == nil {
+			err = d.do("cuDeviceGetName", uintptr(unsafe.Pointer(&name)), uintptr(len(name)), uintptr(v.handle))
 		}
-		if err := check(d.fn["cuDeviceGet"], d.fn["cuDeviceGet"].call(uintptr(unsafe.Pointer(&v.handle)), uintptr(i))); err != nil {
-			return err
-		}
-		if err := check(d.fn["cuDeviceGetName"], d.fn["cuDeviceGetName"].call(uintptr(unsafe.Pointer(&name)), uintptr(len(name)), uintptr(v.handle))); err != nil {
-			return err
-		}
-		if err := check(d.fn["cuDeviceTotalMem_v2"], d.fn["cuDeviceTotalMem_v2"].call(uintptr(unsafe.Pointer(&memory)), uintptr(v.handle))); err != nil {
-			return err
+		if err == nil {
+			err = d.do("cuDeviceTotalMem_v2", uintptr(unsafe.Pointer(&memory)), uintptr(v.handle))
 		}
 		v.Name, v.Memory = cString(&name[0]), int64(memory)
 		for _, a := range []struct {
@@ -71,10 +63,13 @@ func (d *Driver) list() error {
 			to     *int
 		}{{attributeMajor, &v.Major}, {attributeMinor, &v.Minor}, {attributeMultiprocessors, &v.Multiprocessors}} {
 			var value int32
-			if err := check(d.fn["cuDeviceGetAttribute"], d.fn["cuDeviceGetAttribute"].call(uintptr(unsafe.Pointer(&value)), a.number, uintptr(v.handle))); err != nil {
-				return err
+			if err == nil {
+				err = d.do("cuDeviceGetAttribute", uintptr(unsafe.Pointer(&value)), a.number, uintptr(v.handle))
 			}
 			*a.to = int(value)
+		}
+		if err != nil {
+			return fmt.Errorf("GPU %d: %w", i, err)
 		}
 		d.devices = append(d.devices, v)
 	}
@@ -114,10 +109,7 @@ func (c *Context) Close() error {
 		return nil
 	}
 	c.closed = true
-	if r := c.d.fn["cuDevicePrimaryCtxRelease_v2"].call(uintptr(c.Device.handle)); r != 0 {
-		return c.d.fail(c.d.fn["cuDevicePrimaryCtxRelease_v2"], r)
-	}
-	return nil
+	return c.d.do("cuDevicePrimaryCtxRelease_v2", uintptr(c.Device.handle))
 }
 
 // call calls a function with the context current. The current context belongs to

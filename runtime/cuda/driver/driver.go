@@ -147,12 +147,13 @@ func bind(path string, library uintptr) (*Driver, error) {
 		return nil, fmt.Errorf("%w: %s has no function %s%s; gsrc needs a driver for CUDA %s or later (525 or later)%s",
 			ErrNoDriver, path, name, since, OldestVersion, d.versionNote())
 	}
-	if c := d.fn["cuInit"].call(0); c != 0 {
-		return nil, fmt.Errorf("%s: %w", path, d.fail(d.fn["cuInit"], c))
-	}
+	err := d.do("cuInit", 0)
 	var v int32
-	if c := d.fn["cuDriverGetVersion"].call(uintptr(unsafe.Pointer(&v))); c != 0 {
-		return nil, fmt.Errorf("%s: %w", path, d.fail(d.fn["cuDriverGetVersion"], c))
+	if err == nil {
+		err = d.do("cuDriverGetVersion", uintptr(unsafe.Pointer(&v)))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	d.version = Version(v)
 	if d.version < OldestVersion {
@@ -193,6 +194,17 @@ func (d *Driver) text(p *proc, c Code) string {
 		return ""
 	}
 	return cString(s)
+}
+
+// do calls a function that needs no context, or makes one current.
+//
+//go:uintptrescapes
+func (d *Driver) do(name string, args ...uintptr) error {
+	p := d.fn[name]
+	if c := p.call(args...); c != 0 {
+		return d.fail(p, c)
+	}
+	return nil
 }
 
 // cString copies a text of C, which ends before a zero byte.

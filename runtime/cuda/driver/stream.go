@@ -39,9 +39,6 @@ func (c *Context) NewStream() (*Stream, error) {
 	return s, nil
 }
 
-// Context returns the context that the stream is in.
-func (s *Stream) Context() *Context { return s.c }
-
 // Close destroys the stream; work on it is still done.
 func (s *Stream) Close() error {
 	return s.c.destroy(s.c.d.fn["cuStreamDestroy_v2"], &s.handle)
