@@ -22,7 +22,7 @@ func (d *Device) DrawAnchors(dst *runtime.Buffer, n int, s rng.Stream) error {
 		if err := d.cpu.DrawAnchors(&here, n, s); err != nil {
 			return err
 		}
-		return d.upload(dst.Device.Elements, bytesOf(here.I64))
+		return d.Upload(dst.Device.Elements, bytesOf(here.I64))
 	}
 	d.drawn.DType = dst.DType
 	if err := d.Reserve(&d.drawn, count); err != nil {

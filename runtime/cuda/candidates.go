@@ -136,7 +136,7 @@ func (d *Device) choose(c *runtime.DeviceCandidates, near uintptr, n, k int, mut
 			return err
 		}
 		var count [4]byte
-		if err := d.download(count[:], x.count); err != nil {
+		if err := d.Download(count[:], x.count); err != nil {
 			return err
 		}
 		found = int(binary.LittleEndian.Uint32(count[:]))

@@ -19,7 +19,7 @@ func arrayOf[T int32 | int64 | float32](t *testing.T, d *Device, at uintptr, n i
 	t.Helper()
 	x := make([]T, n)
 	if n > 0 {
-		if err := d.download(unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), n*int(unsafe.Sizeof(x[0]))), at); err != nil {
+		if err := d.Download(unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), n*int(unsafe.Sizeof(x[0]))), at); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -71,7 +71,7 @@ func Open(o Options) (*Device, error) {
 	}
 	d := &Device{info: all[o.Ordinal], functions: map[string]*driver.Function{}, tf32: o.TF32, cpu: runtime.NewCPU(nil)}
 	d.name = fmt.Sprintf("cuda:%d (%s)", o.Ordinal, d.info.Name)
-	d.DeviceBuffers = runtime.NewDeviceBuffers(memory{d})
+	d.DeviceBuffers = runtime.NewDeviceBuffers(d)
 	if err := d.open(lib); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", d.name, err), d.Close())
 	}
@@ -119,7 +119,7 @@ func (d *Device) open(lib *driver.Driver) (err error) {
 func (d *Device) Close() error {
 	var errs []error
 	if d.stream != nil {
-		errs = append(errs, d.ReleaseAll(), d.report.free(d), d.scoring.free(d), d.stream.Synchronize(), d.staging.free())
+		errs = append(errs, d.ReleaseAll(), d.report.freeTables(d), d.report.free(d), d.scoring.free(d), d.stream.Synchronize(), d.staging.free())
 	}
 	if d.blas != nil {
 		errs = append(errs, d.blas.Close())
@@ -217,7 +217,7 @@ func (d *Device) Step() uintptr { return d.step }
 func (d *Device) SetStep(step uint64) error {
 	d.now = step
 	d.report.number = binary.LittleEndian.AppendUint64(d.report.number[:0], step)
-	return d.upload(d.step, d.report.number)
+	return d.Upload(d.step, d.report.number)
 }
 
 // Record captures what is queued as a CUDA graph.
@@ -255,27 +255,42 @@ func (d *Device) Sync() error {
 	return err
 }
 
-// memory is the GPU's, for package runtime.
-type memory struct{ d *Device }
-
-// Alloc allocates device memory.
-func (m memory) Alloc(bytes int) (uintptr, error) {
-	at, err := m.d.ctx.Alloc(bytes)
+// Alloc allocates device memory; see [runtime.DeviceMemory].
+func (d *Device) Alloc(bytes int) (uintptr, error) {
+	at, err := d.ctx.Alloc(bytes)
 	if errors.Is(err, driver.ErrOutOfMemory) {
-		now, _ := m.d.Held()
-		return 0, &runtime.MemoryError{Device: m.d.name, Asked: bytes, Held: now, Err: err}
+		now, _ := d.Held()
+		return 0, &runtime.MemoryError{Device: d.name, Asked: bytes, Held: now, Err: err}
 	}
 	return at, err
 }
 
 // Free frees it, behind the work that is queued.
-func (m memory) Free(at uintptr) error { return m.d.ctx.Free(at) }
+func (d *Device) Free(at uintptr) error { return d.ctx.Free(at) }
 
-// Upload copies to the GPU.
-func (m memory) Upload(dst uintptr, src []byte) error { return m.d.upload(dst, src) }
+// room is memory that the device has for itself, and [runtime.DeviceBuffers.Held] does not count.
+type room struct {
+	at    uintptr
+	bytes int
+}
 
-// Download copies to the host, and waits.
-func (m memory) Download(dst []byte, src uintptr) error { return m.d.download(dst, src) }
+func (r *room) free(d *Device) error {
+	at := r.at
+	r.at, r.bytes = 0, 0
+	return d.Free(at)
+}
 
-// Copy copies within the GPU's memory.
-func (m memory) Copy(dst, src uintptr, bytes int) error { return m.d.stream.Copy(dst, src, bytes) }
+// reserve makes it that large at least. What was in it is lost where it grows.
+func (r *room) reserve(d *Device, bytes int) error {
+	if bytes <= r.bytes {
+		return nil
+	}
+	if err := r.free(d); err != nil {
+		return err
+	}
+	at, err := d.Alloc(bytes)
+	if err == nil {
+		r.at, r.bytes = at, bytes
+	}
+	return err
+}

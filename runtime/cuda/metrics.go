@@ -3,6 +3,7 @@ package cuda
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/runtime"
 )
@@ -13,30 +14,8 @@ const scoreBlocks = 1024
 // scoring is the memory of Score: two numbers for each set, whether a logit is not
 // finite, and the parts of the blocks; all of 8 bytes.
 type scoring struct {
-	at   uintptr
-	sets int // that there is room for
+	room
 	host []byte
-}
-
-func (s *scoring) free(d *Device) error {
-	err := d.ctx.Free(s.at)
-	s.at, s.sets = 0, 0
-	return err
-}
-
-func (s *scoring) reserve(d *Device, sets int) error {
-	if s.at != 0 && sets <= s.sets {
-		return nil
-	}
-	if err := s.free(d); err != nil {
-		return err
-	}
-	at, err := memory{d}.Alloc(8 * (2*sets + 1 + 2*scoreBlocks))
-	if err != nil {
-		return err
-	}
-	s.at, s.sets, s.host = at, sets, make([]byte, 8*(2*sets+1))
-	return nil
 }
 
 // Score compares logits with labels; see [runtime.Trainer].
@@ -47,11 +26,13 @@ func (d *Device) Score(logits *runtime.Buffer, sets []runtime.Scoring) (finite b
 	}
 	_, classes := runtime.Matrix(logits.Dims)
 	s := &d.scoring
-	if err := s.reserve(d, len(sets)); err != nil {
+	if err := s.reserve(d, 8*(2*len(sets)+1+2*scoreBlocks)); err != nil {
 		return false, err
 	}
 	flag := s.at + uintptr(16*len(sets))
-	parts, host := flag+8, s.host[:8*(2*len(sets)+1)]
+	bytes := 8 * (2*len(sets) + 1)
+	s.host = slices.Grow(s.host[:0], bytes)[:bytes]
+	parts, host := flag+8, s.host
 	if err := queued(d, func(q *steps) {
 		for i, x := range sets {
 			score(q, s.at+uintptr(16*i), parts, logits.Device.Elements, x.Rows.Device.Elements, x.Labels.Device.Elements, x.Rows.Size(), classes)
@@ -62,7 +43,7 @@ func (d *Device) Score(logits *runtime.Buffer, sets []runtime.Scoring) (finite b
 	if err := d.notFinite(flag, logits.Device.Elements, size); err != nil {
 		return false, err
 	}
-	if err := d.download(host, s.at); err != nil {
+	if err := d.Download(host, s.at); err != nil {
 		return false, err
 	}
 	number := func(i int) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(host[8*i:])) }

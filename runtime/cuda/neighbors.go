@@ -92,9 +92,9 @@ func (d *Device) Nearest(idx []int32, sim []float32, emb *runtime.Buffer, k int)
 		return err
 	}
 	s := newSearch(emb.Dims[0], emb.Dims[1], k, searchRows, searchCols)
-	err = d.download(bytesOf(idx), at)
+	err = d.Download(bytesOf(idx), at)
 	if err == nil && len(sim) > 0 {
-		err = d.download(bytesOf(sim), at+s.sim-s.idx)
+		err = d.Download(bytesOf(sim), at+s.sim-s.idx)
 	}
 	if err != nil {
 		return s.failed(err)

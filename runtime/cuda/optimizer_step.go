@@ -15,8 +15,7 @@ const chunk = 1024
 type report struct {
 	tables []listing
 	words  []uint64  // of a table, before it is compared with those that are there
-	at     uintptr   // numbers on the device
-	room   int       // how many
+	room             // of numbers on the device
 	host   []float32 // the same on the host
 	number []byte
 }
@@ -47,7 +46,7 @@ func (r *report) table(d *Device) (uintptr, error) {
 		return 0, err
 	}
 	r.tables = append(r.tables, listing{slices.Clone(r.words), at})
-	return at, d.upload(at, bytesOf(r.words))
+	return at, d.Upload(at, bytesOf(r.words))
 }
 
 func (r *report) freeTables(d *Device) error {
@@ -57,30 +56,6 @@ func (r *report) freeTables(d *Device) error {
 	}
 	r.tables = nil
 	return errors.Join(errs...)
-}
-
-func (r *report) free(d *Device) error {
-	err := errors.Join(r.freeTables(d), d.ctx.Free(r.at))
-	r.at, r.room = 0, 0
-	return err
-}
-
-// reserve makes room for n numbers.
-func (r *report) reserve(d *Device, n int) error {
-	r.host = slices.Grow(r.host[:0], n)[:n]
-	if n <= r.room {
-		return nil
-	}
-	if err := d.ctx.Free(r.at); err != nil {
-		return err
-	}
-	r.at, r.room = 0, 0
-	at, err := d.ctx.Alloc(4 * n)
-	if err != nil {
-		return err
-	}
-	r.at, r.room = at, n
-	return nil
 }
 
 // Adam makes an optimizer step over all parameters in one launch, one row of blocks
@@ -127,13 +102,14 @@ func (d *Device) Finite(scalars []*runtime.Buffer, values []float32, bs []*runti
 	if n == 0 {
 		return -1, nil
 	}
-	if err := r.reserve(d, n); err != nil {
+	r.host = slices.Grow(r.host[:0], n)[:n]
+	if err := r.reserve(d, 4*n); err != nil {
 		return -1, err
 	}
 	if err := r.queue(d, r.at, len(scalars), len(bs), chunks); err != nil {
 		return -1, err
 	}
-	if err := d.download(bytesOf(r.host), r.at); err != nil {
+	if err := d.Download(bytesOf(r.host), r.at); err != nil {
 		return -1, err
 	}
 	copy(values, r.host[:len(scalars)])

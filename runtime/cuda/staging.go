@@ -64,8 +64,8 @@ func (s *staging) free() error {
 	return m.Close()
 }
 
-// upload queues a copy to the GPU. src may be changed as soon as it returns.
-func (d *Device) upload(dst uintptr, src []byte) error {
+// Upload queues a copy to the GPU. src may be changed as soon as it returns.
+func (d *Device) Upload(dst uintptr, src []byte) error {
 	if len(src) == 0 {
 		return nil
 	}
@@ -83,9 +83,9 @@ func (d *Device) upload(dst uintptr, src []byte) error {
 	return d.stream.Upload(dst, b)
 }
 
-// download copies to the host, and waits. Its error may be that of an operation before
+// Download copies to the host, and waits. Its error may be that of an operation before
 // which noted a fault.
-func (d *Device) download(dst []byte, src uintptr) error {
+func (d *Device) Download(dst []byte, src uintptr) error {
 	if len(dst) == 0 {
 		return d.Sync()
 	}
