@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/rng"
@@ -31,21 +30,48 @@ type chainInput struct {
 	mode kernels.BroadcastMode // whose numbers are those of src/elementwise.cu
 }
 
-// pointwise are the operations that are one step, by their numbers there.
-var pointwise = func() map[string]int {
-	all := map[string]int{}
-	for number, name := range strings.Fields(`
-		neg exp log sqrt rsqrt square sigmoid tanh relu elu leaky_relu pow copy
-		add sub mul div maximum minimum logaddexp greater greater_equal less
-		relu_grad elu_grad leaky_relu_grad uniform normal dropout`) {
-		if number != opCopy {
-			all[name] = number
-		}
-	}
-	return all
-}()
+// The numbers of operations in a step.
+const (
+	opNeg = iota
+	opExp
+	opLog
+	opSqrt
+	opRsqrt
+	opSquare
+	opSigmoid
+	opTanh
+	opRelu
+	opElu
+	opLeakyRelu
+	opPow
+	opCopy
+	opAdd
+	opSub
+	opMul
+	opDiv
+	opMax
+	opMin
+	opLogAddExp
+	opGreater
+	opGreaterEqual
+	opLess
+	opReluGrad
+	opEluGrad
+	opLeakyReluGrad
+	opUniform
+	opNormal
+	opDropout
+)
 
-const opCopy = 12 // an operation of steps alone
+// pointwise are the operations that are one step.
+var pointwise = map[string]int{
+	"neg": opNeg, "exp": opExp, "log": opLog, "sqrt": opSqrt, "rsqrt": opRsqrt, "square": opSquare, "sigmoid": opSigmoid, "tanh": opTanh,
+	"relu": opRelu, "elu": opElu, "leaky_relu": opLeakyRelu, "pow": opPow,
+	"add": opAdd, "sub": opSub, "mul": opMul, "div": opDiv, "maximum": opMax, "minimum": opMin, "logaddexp": opLogAddExp,
+	"greater": opGreater, "greater_equal": opGreaterEqual, "less": opLess,
+	"relu_grad": opReluGrad, "elu_grad": opEluGrad, "leaky_relu_grad": opLeakyReluGrad,
+	"uniform": opUniform, "normal": opNormal, "dropout": opDropout,
+}
 
 // Arguments of a step beside inputs, which are 0 to 25.
 const (
@@ -133,7 +159,7 @@ func (c *chain) compile(k *runtime.Call, first int) {
 	}
 	for i, s := range e.Steps {
 		n := node{op: pointwise[s.Def.Name], count: len(s.Args), number: float32(s.Attr)}
-		if n.op == pointwise["dropout"] {
+		if n.op == opDropout {
 			n.number = max(n.number, 0)
 		}
 		free := s.Def.NumberAttr() == nil // the number is not an attribute's
