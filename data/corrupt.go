@@ -87,6 +87,18 @@ type Rewired struct {
 	bySplit bool // by which nodes train
 }
 
+// BaseChecksum is that of data before edges were changed in reading; sum is the one after.
+func BaseChecksum(sum string, c *Corruption, r *Rewired) string {
+	switch {
+	case c != nil: // which comes first
+		return c.Checksum
+	case r != nil:
+		return r.Checksum
+	default:
+		return sum
+	}
+}
+
 // Inductive tells whether the edges of other graphs, none of whose nodes train, stay as they are.
 func (r *Rewired) Inductive() bool { return r == nil || r.Edges == graph.CutTraining }
 

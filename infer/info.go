@@ -29,6 +29,8 @@ type Info struct {
 		Structural bool `json:"structural,omitempty"`
 		// Corruption says how it was made from data of another checksum.
 		Corruption *data.Corruption `json:"corruption,omitempty"`
+		// Rewired says which edges took the place of the data's own, if any did.
+		Rewired *data.Rewired `json:"rewired,omitempty"`
 	} `json:"data"`
 	// Graph says which one the classifier reads: raw, or refined (candidates
 	// with probabilities).

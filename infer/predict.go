@@ -174,10 +174,7 @@ func newPredictor(dist, path string, o PredictOptions) (*predictor, error) {
 	// of features without names, or of a version that took columns as they are.
 	load := p.o.Load
 	load.Columns, load.NoPrepare = p.manifest.Columns, load.NoPrepare || p.manifest.Columns == nil && !p.info.Data.Structural
-	load.Trained = p.info.Data.Checksum
-	if c := p.info.Data.Corruption; c != nil {
-		load.Trained = c.Checksum
-	}
+	load.Trained = data.BaseChecksum(p.info.Data.Checksum, p.info.Data.Corruption, p.info.Data.Rewired)
 	if load.Weights = p.info.Weights; p.info.Data.Structural {
 		load.NodeFeatures = data.FeaturesPlaces
 	}

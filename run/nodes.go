@@ -166,7 +166,7 @@ func (n nodeTask) describe(b *export.BuildOptions, t *train.Model, test []int32)
 		c.Gaps, b.Columns = data.Gaps, &c
 	}
 	info := n.inference(t)
-	info.Data.Name, info.Data.Checksum, info.Data.Nodes, info.Data.Corruption = ds.Name, ds.Checksum, ds.Graph.N, ds.Corruption
+	info.Data.Name, info.Data.Checksum, info.Data.Nodes, info.Data.Corruption, info.Data.Rewired = ds.Name, ds.Checksum, ds.Graph.N, ds.Corruption, ds.Rewired
 	info.Data.Structural, info.Directed = ds.Structural, ds.Graph.Directed
 	if f := t.Module.Func("classify"); f != nil && f.Arg(models.KnownLabels) != nil {
 		info.Known = t.Split.Train

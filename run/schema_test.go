@@ -3,6 +3,7 @@ package run
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -32,10 +33,17 @@ func TestSchemaAfterTraining(t *testing.T) {
 		return r, r.LoadData("")
 	}
 	plain, before := train("data.weights=ignore")
+	cut, _ := train("data.edges=cut:training")
 	_, corrupted := train("data.add_edges=0.1")
 	_, rewired := train("data.edges=knn:3")
-	dist := filepath.Join(t.TempDir(), "dist")
-	if _, err := plain.Build(t.Context(), dist, BuildOptions{Unverified: true}); err != nil {
+	dist, ofCut := filepath.Join(t.TempDir(), "dist"), filepath.Join(t.TempDir(), "dist")
+	for dist, r := range map[string]*Run{dist: plain, ofCut: cut} {
+		if _, err := r.Build(t.Context(), dist, BuildOptions{Unverified: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := infer.Predict(t.Context(), ofCut, dir, "", infer.PredictOptions{})
+	if err != nil {
 		t.Fatal(err)
 	}
 	text, err := data.DescribeTables(dir, data.LoadOptions{})
@@ -48,7 +56,7 @@ func TestSchemaAfterTraining(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, text := range []string{text, strings.Replace(text, `"number"`, `"category"`, 1)} {
+	for _, text := range []string{text, strings.Replace(text, `"number"`, `"category"`, 1), "[edges]\nweight = \"\"\n"} {
 		write(text)
 		for _, out := range []string{before, corrupted, rewired} {
 			if _, err := read(out); err != nil {
@@ -58,6 +66,9 @@ func TestSchemaAfterTraining(t *testing.T) {
 		p, err := infer.Predict(t.Context(), dist, dir, "", infer.PredictOptions{})
 		if err != nil || !p.TrainingGraph || !slices.Equal(p.Classes, []string{"a", "b"}) {
 			t.Errorf("an export: %v, %+v", err, p)
+		}
+		if p, err = infer.Predict(t.Context(), ofCut, dir, "", infer.PredictOptions{}); err != nil || !reflect.DeepEqual(p, want) {
+			t.Errorf("an export of a run with edges that are cut at training nodes: %v, %+v", err, p)
 		}
 	}
 	_, later := train()

@@ -67,14 +67,7 @@ type Info struct {
 
 // BaseChecksum is that of the data before edges were changed in reading.
 func (i *Info) BaseChecksum() string {
-	switch d := &i.Data; {
-	case d.Corruption != nil:
-		return d.Corruption.Checksum
-	case d.Rewired != nil:
-		return d.Rewired.Checksum
-	default:
-		return d.Checksum
-	}
+	return data.BaseChecksum(i.Data.Checksum, i.Data.Corruption, i.Data.Rewired)
 }
 
 // Unchecked says in a line what could not be checked of a run of an earlier version;
