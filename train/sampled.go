@@ -161,16 +161,37 @@ func checkDrawing(t *trainer) error {
 	return nil
 }
 
-// compiledHops is how many steps away the nodes are that a function reads for one of them.
-func compiledHops(f *ir.Func) (int, error) {
-	var g *ir.Value
+// readsWhole returns an operation of a function that reads a value of all nodes, or of all entries,
+// of which a batch has some; nil if there is none. In a step it may take rows by their numbers.
+func readsWhole(f *ir.Func, step bool) (*ir.Op, *ir.Value) {
+	var rows []ir.Dim
 	for _, a := range f.Args {
 		if a.Type.IsGraph() {
-			g = a
+			rows = append(rows, a.Type.Dims...)
+		} else if a.Name == "x" {
+			rows = append(rows, a.Type.Dims[0])
 		}
 	}
-	if g == nil {
-		return 0, nil
+	ofRows := func(v *ir.Value) bool {
+		return v != nil && !v.Type.IsGraph() && v.Type.Rank() > 0 && slices.Contains(rows, v.Type.Dims[0])
+	}
+	for _, op := range f.Body {
+		if step && (op.Name() == "grad" || op.Name() == "gather" && !ofRows(op.Result())) {
+			continue
+		}
+		for i, v := range op.Operands {
+			if ofRows(v) && (op.Reads(i) == ir.ReadAll || op.Reads(i) == ir.ReadPairs) {
+				return op, v
+			}
+		}
+	}
+	return nil, nil
+}
+
+// compiledHops is how many steps away the nodes are that a function reads for one of them.
+func compiledHops(f *ir.Func) (int, error) {
+	if op, _ := readsWhole(f, false); op != nil {
+		return 0, fmt.Errorf("%s gives every node something of the whole graph", op.Name())
 	}
 	depth, most := map[*ir.Value]int{}, 0
 	for _, op := range f.Body {
@@ -180,11 +201,6 @@ func compiledHops(f *ir.Func) (int, error) {
 				continue
 			}
 			switch op.Reads(i) {
-			case ir.ReadAll, ir.ReadPairs:
-				if v.Type.Rank() > 0 && slices.Contains(g.Type.Dims, v.Type.Dims[0]) {
-					return 0, fmt.Errorf("%s gives every node something of the whole graph", op.Name())
-				}
-				d = max(d, depth[v])
 			case ir.ReadSources:
 				d = max(d, depth[v]+1)
 			case ir.ReadEntries:
@@ -258,14 +274,15 @@ func (n nodeTask) compileSteps(t *trainer) error {
 
 func (n nodeTask) compileStep(t *trainer, name string, from *ir.Module) (err error) {
 	seeds := map[string]string{"train": "train_idx", "pretrain": "anchors", "fit": passes.DrawnSeeds}[name]
+	if name == "probability" {
+		from = t.module
+	}
+	drawn := from.Clone()
+	if err := passes.OnDrawn(drawn, name); err != nil {
+		return err
+	}
 	if t.edges != nil {
-		if name == "probability" {
-			from = t.module
-		}
-		from = from.Clone()
-		if err := passes.OnDrawn(from, name); err != nil {
-			return err
-		}
+		from = drawn
 	}
 	about := n.DataInfo(t.device, t.cfg, t.split)
 	for _, d := range []string{"N", "E", "T", "B"} {
@@ -275,6 +292,16 @@ func (n nodeTask) compileStep(t *trainer, name string, from *ir.Module) (err err
 	lowered, err := compiler.Compile(from, o)
 	if err != nil {
 		return err
+	}
+	if name != "probability" {
+		o.Passes = append(o.Passes, "dce")
+		step, err := compiler.Compile(drawn, o) // also where predictions of all of a batch's nodes are held against each other
+		if err != nil {
+			return err
+		}
+		if op, v := readsWhole(step.Module.Func(name), true); op != nil {
+			return noSampling(t, neighbors, fmt.Sprintf("@%s reads all rows of %%%s (%s), of which a batch has some; let it read those of training nodes (gather by %%train_idx)", name, v.Name, op.Name()))
+		}
 	}
 	if seeds != "" {
 		divided := lowered.Module.Clone()

@@ -15,6 +15,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data/store"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/budget"
+	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
 )
 
@@ -117,6 +118,35 @@ func TestNeighborsRefuse(t *testing.T) {
 		}
 		if _, err := Train(context.Background(), Job{Model: c.model, Task: Nodes(ds)}, cfg, Options{}); err == nil || !strings.Contains(err.Error(), c.words) {
 			t.Errorf("%s with %s: the error is %v", c.model, c.set, err)
+		}
+	}
+}
+
+// A step on a batch that reads all rows of a value would read those of the batch in silence.
+func TestNeighborsRefuseAllRows(t *testing.T) {
+	ds := synthetic(t, 1)
+	for _, c := range []struct{ model, function string }{{"gcn", "train"}, {"mlp", "train"}, {"ecl-gsr", "fit"}, {"ecl-gsr", "pretrain"}, {"ecl-gsr", "joint"}} {
+		cfg := configure(t, c.model, "train.sampler=neighbors", "train.epochs=2", "train.pretrain_steps=2", "train.joint_every=1")
+		zoo, err := Nodes(ds).Module(c.model, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows, refused := range map[string]bool{"%x": true, "gather %x, %anchors": false} {
+			if rows != "%x" && zoo.Func(c.function).Arg("anchors") == nil {
+				continue
+			}
+			m := zoo.Clone()
+			f := m.Func(c.function)
+			b := ir.NewBuilder(m, f).At(len(f.Body))
+			x := f.Arg("x")
+			if rows != "%x" {
+				x = b.One("gather", nil, x, f.Arg("anchors"))
+			}
+			f.Results[0].Value = b.Add(f.Results[0].Value, b.One("reduce_mean", ir.Attrs{"axis": "all"}, x))
+			_, err = Train(t.Context(), Job{Model: c.model, Module: m, Task: Nodes(ds)}, cfg, Options{})
+			if says := err != nil && strings.Contains(err.Error(), "@"+c.function+" reads all rows of %x (reduce_mean)"); says != refused || !says && err != nil {
+				t.Errorf("%s with the mean of %s in @%s: the error is %v", c.model, rows, c.function, err)
+			}
 		}
 	}
 }
