@@ -219,27 +219,33 @@ func compiledHops(f *ir.Func) (int, error) {
 	return most, nil
 }
 
-// sampledModule is the model on weighted edges where it is one of the zoo that counts them,
-// or else as it is.
-func (n nodeTask) sampledModule(t *trainer) *ir.Module {
+// sampledModule is the model on weighted edges as far as it counts them: that of the zoo as it is built for
+// these, a program as [passes.WeighDrawn] has it.
+func (n nodeTask) sampledModule(t *trainer, names []string) (*ir.Module, error) {
 	if n.Graph.Weights != nil {
-		return t.module
+		return t.module, nil
 	}
 	if m, err := models.Lookup(t.job.Model); err == nil {
 		o := n.modelOptions(m, t.cfg)
 		if zoo, err := m.Program(o, false); err == nil && zoo.String() == t.module.String() {
 			o.EdgeWeights = true
 			if weighted, err := m.Program(o, false); err == nil {
-				return weighted
+				return weighted, nil
 			}
-			return t.module // it has no place for weights
+			return t.module, nil // it has no place for weights
 		}
 	}
-	// A program of the user's.
-	if f := t.module.Func("train"); f != nil && f.Arg("g") != nil && f.Arg("w") == nil && t.opts.Warn != nil && !t.opts.Resume {
-		t.opts.Warn("@train has no weights of edges: each of the edges that train.sampler = neighbors draws counts as one edge, and sums and degrees are not those of the whole graph; give it the argument %w: f32[E], and operations on the graph their weights")
+	given := t.module.Clone()
+	for _, name := range names {
+		all, err := passes.WeighDrawn(given, name)
+		if err != nil {
+			return nil, err
+		}
+		if !all && t.opts.Warn != nil && !t.opts.Resume {
+			t.opts.Warn(fmt.Sprintf("@%s sums over neighbours with values that no weight of edges reaches: in these sums each of the edges that train.sampler = neighbors draws counts as one, and they are not those of the whole graph; give it the argument %%w: f32[E], and multiply the values by it", name))
+		}
 	}
-	return t.module
+	return given, nil
 }
 
 // compileSteps refuses a sampler that the model cannot train by. For a run on batches it puts
@@ -256,8 +262,11 @@ func (n nodeTask) compileSteps(t *trainer) error {
 	if err := checkDrawing(t); err != nil {
 		return err
 	}
-	weighted := n.sampledModule(t)
 	names := drawing(t.prog.Module, t.cfg)
+	weighted, err := n.sampledModule(t, names)
+	if err != nil {
+		return err
+	}
 	if t.edges != nil && !t.edges.fixed {
 		names = append(names, "probability") // over chunks, with bounds of the whole graph
 	}
