@@ -626,6 +626,11 @@ func (x *chooser) finish(ctx context.Context) (*Run, error) {
 	if err := x.write(); err != nil {
 		return nil, err
 	}
+	if x.Out != "" {
+		if err := train.List(x.Out, File); err != nil {
+			return nil, err
+		}
+	}
 	return &Run{x.kept, x.report}, nil
 }
 

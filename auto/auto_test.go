@@ -14,6 +14,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/run"
+	"github.com/gsrc-dev/gsrc/train"
 )
 
 // folder writes a graph of three classes whose columns and edges say something of them. The
@@ -172,6 +173,33 @@ func TestReportHasAChecksum(t *testing.T) {
 	}
 	if Unfinished(t.TempDir()) {
 		t.Error("a folder without a report is unfinished")
+	}
+}
+
+// The report belongs to its run, also where another one is whole.
+func TestReportIsOfItsRun(t *testing.T) {
+	data, dir := folder(t, false), t.TempDir()
+	var outs []string
+	for i := range 2 {
+		o := options(data, filepath.Join(dir, fmt.Sprint(i)))
+		o.Trials = 1 + i
+		trained(t, o)
+		outs = append(outs, o.Out)
+	}
+	if _, err := Resume(context.Background(), outs[0], Options{}); err != nil { // which writes run.json anew
+		t.Fatal(err)
+	}
+	if _, err := train.Verify(outs[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(outs[0], File), content(t, outs[1], File), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := train.Verify(outs[0]); err == nil || !strings.Contains(err.Error(), File) {
+		t.Errorf("the report of another run: error %v", err)
+	}
+	if _, err := Resume(context.Background(), outs[0], Options{}); err == nil || !strings.Contains(err.Error(), File) {
+		t.Errorf("resumed with the report of another run: error %v", err)
 	}
 }
 

@@ -193,8 +193,10 @@ func Resume(ctx context.Context, dir string, o ResumeOptions) (*Run, error) {
 	if c.Hash() != info.Config {
 		return nil, fmt.Errorf("%s: config.toml is not the configuration that run.json names: it was damaged, or changed by hand since; restore it, or start anew with --force", dir)
 	}
-	if err := info.CheckFile(dir, "module.gsr"); err != nil {
-		return nil, err
+	for _, name := range []string{"module.gsr", "auto.json"} {
+		if err := info.CheckFile(dir, name); err != nil {
+			return nil, err
+		}
 	}
 	if o.Threads > 0 {
 		if err := c.Set(fmt.Sprintf("train.threads=%d", o.Threads)); err != nil {

@@ -87,7 +87,7 @@ func Load(dir string) (*Model, *Info, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, name := range []string{checkpoint.WeightsFile, checkpoint.EdgesFile} {
+	for _, name := range []string{checkpoint.WeightsFile, checkpoint.EdgesFile, checkpoint.AutoFile} {
 		if err := info.CheckFile(dir, name); err != nil {
 			return nil, nil, err
 		}

@@ -200,7 +200,7 @@ func (t *trainer) describe(res *Result) error {
 	info := t.describeRun(res)
 	listed := []string{checkpoint.ModuleFile, checkpoint.SplitFile}
 	if res != nil {
-		listed = append(listed, checkpoint.CheckpointFile, checkpoint.WeightsFile, checkpoint.EdgesFile, checkpoint.StructFile)
+		listed = append(listed, checkpoint.CheckpointFile, checkpoint.WeightsFile, checkpoint.EdgesFile, checkpoint.StructFile, checkpoint.AutoFile)
 	}
 	return info.write(t.opts.Dir, listed)
 }

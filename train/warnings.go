@@ -72,6 +72,16 @@ func WriteResult(dir string, res *Result) error {
 	return info.write(dir, nil)
 }
 
+// List adds a file to those whose checksums the run.json of a finished run has.
+func List(dir, name string) error {
+	info, err := ReadInfo(dir)
+	if err != nil {
+		return err
+	}
+	info.Checksum = seal.Blank
+	return info.write(dir, []string{name})
+}
+
 // judged is the report on the test nodes, or on the validation nodes where there are none.
 func (r *Result) judged() *metrics.Report {
 	if r.Test != nil {
