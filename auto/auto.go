@@ -334,17 +334,28 @@ func (x *chooser) write() error {
 
 func (x *chooser) elapsed() time.Duration { return x.before + time.Since(x.start) }
 
-// left is the time in which a further training of a candidate may run, if Minutes says so: what
-// is left without that for the winner and for the two models that refinement is judged by, one of which it is
-// unless it was chosen among restarts. What a training takes is known from those of the choice, which run on a thread each.
-func (x *chooser) left() time.Duration {
+// left is the time that Minutes leave for a training of a candidate that has run for so many seconds: without that
+// for the winner and for the two models that refinement is judged by, one of which it is unless it was chosen among
+// restarts. What a training takes is known from those of the choice, which run on a thread each, and from how long
+// this one has run, since it may be one of the last as well.
+func (x *chooser) left(c *Candidate, seconds float64) time.Duration {
 	const slower = 1.2 // than during the choice
 	further := 2.0
 	if x.restarting {
 		further = 3
 	}
-	seconds := float64(60*x.Minutes) - float64(slower*(x.slowest[0]+float64(further*x.slowest[1])))
-	return time.Duration(seconds*float64(time.Second)) - x.elapsed()
+	slowest := x.slowestWith(c, seconds)
+	left := float64(60*x.Minutes) - float64(slower*(slowest[0]+float64(further*slowest[1])))
+	return time.Duration(left*float64(time.Second)) - x.elapsed()
+}
+
+// slowestWith is what x.slowest is with a training of a candidate.
+func (x *chooser) slowestWith(c *Candidate, seconds float64) [2]float64 {
+	slowest := [2]float64{x.slowest[0], max(x.slowest[1], seconds)}
+	if c.Simple {
+		slowest[0] = max(slowest[0], seconds)
+	}
+	return slowest
 }
 
 // climb runs what a rung lacks. cut says that a limit was reached before its end.
@@ -432,17 +443,18 @@ func (x *chooser) runAll(ctx context.Context, todo []fit) (all bool, err error) 
 				mu.Unlock()
 				return nil
 			}
-			ctx, cancel := x.limited(ctx)
-			defer cancel()
 			mu.Unlock()
-			o := outcome{ended: true}
+			o := outcome{}
 			begun := time.Now()
+			ctx, cancel := x.limited(ctx, f.c, &mu)
 			o.score, o.err = x.train(ctx, f, workers)
 			o.seconds = time.Since(begun).Seconds()
+			o.ended = o.err == nil || !run.IsInterrupted(ctx, o.err)
 			mu.Lock()
 			defer mu.Unlock()
-			if out[i] = o; o.err != nil && run.IsInterrupted(ctx, o.err) {
-				out[i].ended, stopped = false, true
+			cancel()
+			if out[i] = o; !o.ended {
+				stopped = true
 				return nil
 			}
 			return enter()
@@ -460,12 +472,34 @@ func (x *chooser) runAll(ctx context.Context, todo []fit) (all bool, err error) 
 	return entered == len(todo), nil
 }
 
-// limited is the context of a further training, which ends when its time is up.
-func (x *chooser) limited(ctx context.Context) (context.Context, context.CancelFunc) {
-	if x.Minutes == 0 || !x.begun() {
-		return ctx, func() {}
+// limited is the context of a training, which ends when its time is up: it is asked again and again, since others that
+// end meanwhile shorten it. mu guards what is known of these, and must be held where the context is cancelled.
+func (x *chooser) limited(ctx context.Context, c *Candidate, mu *sync.Mutex) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	if x.Minutes == 0 {
+		return ctx, cancel
 	}
-	return context.WithTimeout(ctx, x.left())
+	begun := time.Now()
+	ask := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if ctx.Err() == nil && x.begun() && x.left(c, time.Since(begun).Seconds()) <= 0 {
+			cancel()
+		}
+	}
+	ask()
+	go func() {
+		again := time.NewTicker(20 * time.Millisecond)
+		defer again.Stop()
+		for ctx.Err() == nil {
+			select {
+			case <-ctx.Done():
+			case <-again.C:
+				ask()
+			}
+		}
+	}()
+	return ctx, cancel
 }
 
 // enter counts an outcome. The error of one that ends all is that of a fault that no other
@@ -487,9 +521,7 @@ func (x *chooser) enter(f fit, o *outcome) error {
 	default:
 		return fmt.Errorf("%s: %w", c.Name, o.err)
 	}
-	if x.slowest[1] = max(x.slowest[1], o.seconds); c.Simple {
-		x.slowest[0] = max(x.slowest[0], o.seconds)
-	}
+	x.slowest = x.slowestWith(c, o.seconds)
 	x.report.Trials++
 	if x.Progress != nil {
 		x.Progress(x.report.Trials, c)

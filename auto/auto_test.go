@@ -9,7 +9,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/rng"
@@ -173,6 +175,40 @@ func TestReportHasAChecksum(t *testing.T) {
 	}
 	if Unfinished(t.TempDir()) {
 		t.Error("a folder without a report is unfinished")
+	}
+}
+
+// When the time of a training is up, that of the final trainings is left, this one among them.
+func TestTimeForTheFinalTrainings(t *testing.T) {
+	slow := &Candidate{Structure: refined}
+	x := &chooser{Options: Options{Minutes: 1}, start: time.Now(), slowest: [2]float64{2, 3}}
+	ran := 0.0
+	for ; x.left(slow, ran) > 0; ran++ {
+		x.before += time.Second
+	}
+	// On the given split: the best simple one, the refined one, and the same on the graph as it is.
+	if end := x.elapsed().Seconds() + 2 + 2*ran; end > 66 || end < 40 {
+		t.Errorf("a training of %g s ends after %g s of 60", ran, end)
+	}
+	x.before = 40 * time.Second
+	if x.left(slow, 3) <= 0 {
+		t.Error("no time is left for a training that takes no longer than others")
+	}
+	// Others that end meanwhile shorten it.
+	x.report = &Report{Candidates: []*Candidate{{Scores: []float64{1}}}}
+	var mu sync.Mutex
+	ctx, cancel := x.limited(context.Background(), slow, &mu)
+	defer cancel()
+	if ctx.Err() != nil {
+		t.Fatal("a training's time is up when it begins")
+	}
+	mu.Lock()
+	x.slowest[1] = 30
+	mu.Unlock()
+	select {
+	case <-ctx.Done():
+	case <-time.After(10 * time.Second):
+		t.Error("a training goes on that leaves no time for a slower one")
 	}
 }
 
