@@ -25,7 +25,7 @@ type Collection struct {
 	// included.
 	X      *Features
 	Offset []int32 // [G+1]
-	Labels []int32 // [G], class 0..Classes-1
+	Labels []int32 // [G], class 0..Classes-1, or -1 where it is unknown
 
 	Classes    int
 	ClassNames []string // [Classes] as the files call them; nil if they are 0..Classes-1
@@ -196,7 +196,7 @@ func (c *Collection) Check() error {
 		if err := one.Validate(); err != nil {
 			return fmt.Errorf("graph %d: %w", g, err)
 		}
-		if c.Labels[g] < 0 || int(c.Labels[g]) >= c.Classes {
+		if c.Labels[g] < -1 || int(c.Labels[g]) >= c.Classes {
 			return fmt.Errorf("graph %d has label %d, classes are 0 to %d", g, c.Labels[g], c.Classes-1)
 		}
 		if c.EdgeLabels != nil && len(c.EdgeLabels[g]) != len(one.Edges) {
@@ -217,20 +217,32 @@ func (c *Collection) Check() error {
 	return c.X.Check()
 }
 
-// numberClasses numbers classes by ascending value. The names are nil where the
-// values are 0, 1, … already.
-func numberClasses(mem *budget.Reservation, raw []int64) (labels []int32, names []string, classes int, err error) {
+// numberClasses numbers classes by ascending value; those that are unknown are -1. The
+// names are nil where the values are 0, 1, … already.
+func numberClasses(mem *budget.Reservation, raw []int64, unknown map[int]bool) (labels []int32, names []string, classes int, err error) {
 	defer caught(&err)
-	values := distinct(mem, raw, 1, 0)
+	known := raw
+	if len(unknown) > 0 {
+		known = zeros[int64](mem, len(raw))[:0]
+		defer mem.Shrink(8 * int64(len(raw)))
+		for i, v := range raw {
+			if !unknown[i] {
+				known = append(known, v)
+			}
+		}
+	}
+	values := distinct(mem, known, 1, 0)
 	if len(values) > maxClasses {
 		return nil, nil, 0, fmt.Errorf("%d different classes; at most %d are supported", len(values), maxClasses)
 	}
 	labels = zeros[int32](mem, len(raw))
 	for i, v := range raw {
 		k, _ := slices.BinarySearch(values, v)
-		labels[i] = int32(k)
+		if labels[i] = int32(k); unknown[i] {
+			labels[i] = -1
+		}
 	}
-	if values[0] == 0 && values[len(values)-1] == int64(len(values)-1) {
+	if len(values) == 0 || values[0] == 0 && values[len(values)-1] == int64(len(values)-1) {
 		return labels, nil, len(values), nil
 	}
 	for _, v := range values {

@@ -199,6 +199,40 @@ func TestGINText(t *testing.T) {
 	}
 }
 
+// Graphs may be without a class, all of them or some, and take no part in folds then.
+func TestGraphsWithoutAClass(t *testing.T) {
+	files := tuFiles()
+	delete(files, "DS_graph_labels.txt")
+	files["10fold_idx/test_idx-1.txt"], files["10fold_idx/train_idx-1.txt"] = "2\n", "0\n1\n"
+	c := loadCollection(t, writeFiles(t, files), LoadOptions{})
+	if !slices.Equal(c.Labels, []int32{-1, -1, -1}) || c.Classes != 0 || len(c.Graphs) != 3 || !slices.Equal(c.Offset, []int32{0, 3, 5, 8}) {
+		t.Errorf("labels %v, %d classes, offsets %v", c.Labels, c.Classes, c.Offset)
+	}
+	if _, err := c.SplitFor(0); err == nil || !strings.Contains(err.Error(), "0 graphs with a class") {
+		t.Errorf("a split of graphs without a class: %v", err)
+	}
+	text := strings.Replace(strings.Replace(ginLines, "3 1\n5", "3\n5", 1), "2 -1\n", "2 4\n", 1)
+	c = loadCollection(t, writeFiles(t, map[string]string{"DS.txt": text, "10fold_idx/test_idx-1.txt": "2\n", "10fold_idx/train_idx-1.txt": "0\n1\n"}), LoadOptions{})
+	if got := fmt.Sprint(c.Folds); got != "[{[1] [] [2] []}]" {
+		t.Errorf("folds %s", got)
+	}
+	if !slices.Equal(c.Labels, []int32{-1, 1, 0}) || !slices.Equal(c.ClassNames, []string{"1", "4"}) || !slices.Equal(c.Info().ClassCounts, []int{1, 1}) {
+		t.Errorf("labels %v of %v, %v", c.Labels, c.ClassNames, c.Info().ClassCounts)
+	}
+	folds, err := c.DrawFolds(2, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range folds {
+		if len(f.Train) != 1 || len(f.Test) != 1 || slices.Contains(append(f.Train, f.Test...), 0) {
+			t.Errorf("fold %v", f)
+		}
+	}
+	if got := strings.Join(c.Warnings(folds[0]), "\n"); !strings.Contains(got, "1 of 3 graphs have no class, and take no part in training") {
+		t.Errorf("warnings %s", got)
+	}
+}
+
 func TestCollectionErrors(t *testing.T) {
 	change := func(file, text string) map[string]string {
 		files := tuFiles()
@@ -209,12 +243,16 @@ func TestCollectionErrors(t *testing.T) {
 		return map[string]string{"DS.txt": ginLines, "10fold_idx/test_idx-1.txt": "2\n", "10fold_idx/train_idx-1.txt": "0\n1\n", file: text}
 	}
 	without := tuFiles()
-	delete(without, "DS_graph_labels.txt")
+	delete(without, "DS_A.txt")
+	unlabelled := tuFiles()
+	delete(unlabelled, "DS_graph_labels.txt")
+	unlabelled["DS_graph_indicator.txt"] = "1\n2000000000\n"
 	for _, c := range []struct {
 		files map[string]string
 		want  []string
 	}{
-		{without, []string{"DS_graph_labels.txt", "missing", "a TU data set has", "such as 0, for each graph"}},
+		{without, []string{"DS_A.txt", "missing", "a TU data set has", "where the classes are known, DS_graph_labels.txt"}},
+		{unlabelled, []string{"DS_graph_indicator.txt", "lists 2 nodes of 2000000000 graphs"}},
 		{change("DS_A.txt", "1, 2\n2, x\n"), []string{"DS_A.txt:2:4", `"x"`, "whole number"}},
 		{change("DS_A.txt", "1, 9\n"), []string{"DS_A.txt:1:4", "no such node", "1 to 8"}},
 		{change("DS_A.txt", "0, 1\n"), []string{"DS_A.txt:1:1", "no such node"}},

@@ -23,7 +23,7 @@ const foldsFolder = "10fold_idx"
 
 // FoldsFor returns the folds of a run: those that came with the data, whatever
 // the seed, else [FoldCount] stratified ones drawn for the seed. In each of them
-// Train and Test share out all graphs; [Collection.Holdout] takes validation
+// Train and Test share out all graphs whose class is known; [Collection.Holdout] takes validation
 // graphs out of Train.
 func (c *Collection) FoldsFor(seed uint64) ([]Split, error) {
 	if c.Folds != nil {
@@ -40,8 +40,8 @@ func (c *Collection) SplitFor(seed uint64) (Split, error) {
 	count := uint64(FoldCount)
 	if c.Folds != nil {
 		count = uint64(len(c.Folds))
-	} else if len(c.Graphs) < leastGraphs {
-		return Split{}, fmt.Errorf("%s has %d graphs; for %d folds with validation graphs, %d or more are needed", c.Name, len(c.Graphs), FoldCount, leastGraphs)
+	} else if n := len(c.labelled()); n < leastGraphs {
+		return Split{}, fmt.Errorf("%s has %d graphs with a class; for %d folds with validation graphs, %d or more are needed", c.Name, n, FoldCount, leastGraphs)
 	}
 	folds, err := c.FoldsFor(seed / count)
 	if err != nil {
@@ -62,16 +62,24 @@ func (c *Collection) FoldName(seed uint64) string {
 	return fmt.Sprintf("%d of partition %d", seed%FoldCount, seed/FoldCount)
 }
 
+// labelled returns the graphs whose class is known.
+func (c *Collection) labelled() []int32 {
+	all := make([]int32, 0, len(c.Graphs))
+	for g, class := range c.Labels {
+		if class >= 0 {
+			all = append(all, int32(g))
+		}
+	}
+	return all
+}
+
 // DrawFolds draws k stratified folds from the stream "data.folds" of a seed. The
-// test parts are disjoint, together all graphs, and differ by at most one in size
+// test parts are disjoint, together all graphs whose class is known, and differ by at most one in size
 // and in the number of graphs of a class.
 func (c *Collection) DrawFolds(k int, seed uint64) ([]Split, error) {
-	if k < 2 || k > len(c.Graphs) {
-		return nil, fmt.Errorf("%s has %d graphs: 2 to %d folds can be drawn, not %d", c.Name, len(c.Graphs), len(c.Graphs), k)
-	}
-	all := make([]int32, len(c.Graphs))
-	for g := range all {
-		all[g] = int32(g)
+	all := c.labelled()
+	if k < 2 || k > len(all) {
+		return nil, fmt.Errorf("%s has %d graphs with a class: 2 to %d folds can be drawn, not %d", c.Name, len(all), len(all), k)
 	}
 	folds := make([]Split, k)
 	for i, parts := range c.deal(all, k, rng.New(seed, "data.folds")) {
@@ -131,6 +139,9 @@ func (c *Collection) deal(graphs []int32, k int, s rng.Stream) [][]int32 {
 
 // readFolds reads the folds that lie beside a collection, if there are any.
 func (c *Collection) readFolds(s *fileSet) error {
+	if len(c.labelled()) == 0 {
+		return nil
+	}
 	files, _ := s.list(foldsFolder)
 	var numbers []int
 	for _, f := range files {
@@ -173,6 +184,7 @@ func (c *Collection) readFolds(s *fileSet) error {
 	return nil
 }
 
+// readFold reads one file of graph numbers, and leaves out those without a class.
 func (c *Collection) readFold(s *fileSet, name string) ([]int32, error) {
 	t := s.open(name)
 	defer t.close()
@@ -183,8 +195,9 @@ func (c *Collection) readFold(s *fileSet, name string) ([]int32, error) {
 		if seen[g] {
 			t.fail("the graph is listed twice")
 		}
-		seen[g] = true
-		list = append(list, int32(g))
+		if seen[g] = true; c.Labels[g] >= 0 {
+			list = append(list, int32(g))
+		}
 		t.end("the number of a graph")
 	})
 	if err != nil {

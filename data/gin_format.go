@@ -7,7 +7,7 @@ import (
 )
 
 // ginText reads the text format of "How powerful are graph neural networks" (Xu
-// et al., ICLR 2019): the number of graphs; for each graph a line "nodes class"
+// et al., ICLR 2019): the number of graphs; for each graph a line "nodes class", or "nodes" where the class is unknown,
 // and for each of its nodes a line "tag degree neighbour…", with neighbours
 // numbered from 0 within the graph and, optionally, attributes after them. Where
 // no two nodes differ in their tag it says nothing, and degrees take its place.
@@ -26,14 +26,14 @@ func (l *loader) ginText(s *fileSet, source, name string) (_ *Collection, err er
 	if count < 1 || count > math.MaxInt32 {
 		return nil, t.fault("%d graphs are not supported", count)
 	}
-	g := ginReader{textFile: t, l: l, c: c}
+	g := ginReader{textFile: t, l: l, c: c, unknown: map[int]bool{}}
 	for k := range count {
 		g.graph(k, count)
 	}
 	if t.next() {
 		return nil, t.fault("the file goes on after the last of its %d graphs", count)
 	}
-	if c.Labels, c.ClassNames, c.Classes, err = numberClasses(l.mem, g.classes); err != nil {
+	if c.Labels, c.ClassNames, c.Classes, err = numberClasses(l.mem, g.classes, g.unknown); err != nil {
 		return nil, inFile(t.file, t.n, err)
 	}
 
@@ -67,6 +67,7 @@ type ginReader struct {
 	c        *Collection
 	list     edgeList
 	classes  []int64
+	unknown  map[int]bool // graphs without one
 	tags     []int64
 	attrs    []float32
 	attrCols int
@@ -80,7 +81,12 @@ func (r *ginReader) graph(k, count int64) {
 	if n < 1 || n > math.MaxInt32-1-int64(r.c.Nodes()) {
 		r.fail("a graph of %d nodes is not supported", n)
 	}
-	class := r.int("the class of the graph")
+	class := int64(0)
+	if r.more() {
+		class = r.int("the class of the graph")
+	} else {
+		r.unknown[len(r.classes)] = true
+	}
 	r.end("the number of nodes and the class of a graph")
 	r.list.src, r.list.dst = r.list.src[:0], r.list.dst[:0]
 	for v := range n {

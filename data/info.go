@@ -336,7 +336,9 @@ func (c *Collection) Info() CollectionInfo {
 		in.Edges += len(g.Edges)
 		in.PerGraph.Nodes.add(g.N)
 		in.PerGraph.Edges.add(len(g.Edges))
-		in.ClassCounts[c.Labels[i]]++
+		if class := c.Labels[i]; class >= 0 {
+			in.ClassCounts[class]++
+		}
 		for _, d := range g.Degrees() {
 			in.MaxDeg = max(in.MaxDeg, int(d))
 			if d == 0 {

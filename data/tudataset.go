@@ -13,22 +13,22 @@ import (
 // "TUDataset: a collection of benchmark datasets for learning with graphs",
 // 2020): NAME_A.txt lists edges between nodes that are numbered from 1 through
 // all graphs, NAME_graph_indicator.txt says which graph each node is in,
-// NAME_graph_labels.txt the class of each graph; NAME_node_labels.txt,
-// NAME_node_attributes.txt and NAME_edge_labels.txt are optional.
+// NAME_graph_labels.txt the class of each graph, which are unknown without; NAME_node_labels.txt,
+// NAME_node_attributes.txt and NAME_edge_labels.txt are optional, too.
 func (l *loader) tu(s *fileSet, name string) (*Collection, error) {
 	c := &Collection{Name: strings.ToLower(name), Source: s.root, Format: "tu"}
 	file := func(part string) string { return name + "_" + part + ".txt" }
-	for _, part := range []string{"A", "graph_labels"} {
-		if !s.has(file(part)) {
-			return nil, badFile(s.path(file(part)), "the file is missing").hint("a TU data set has %s, %s and %s, which holds any number, such as 0, for each graph where the classes are not known", file("A"), file("graph_indicator"), file("graph_labels"))
+	if !s.has(file("A")) {
+		return nil, badFile(s.path(file("A")), "the file is missing").hint("a TU data set has %s, %s and, where the classes are known, %s", file("A"), file("graph_indicator"), file("graph_labels"))
+	}
+	if s.has(file("graph_labels")) {
+		raw, err := readInts(s, file("graph_labels"), "the class of a graph", 1)
+		if err != nil {
+			return nil, hinted(err, "a graph has one class; data with real numbers to predict are not read")
 		}
-	}
-	raw, err := readInts(s, file("graph_labels"), "the class of a graph", 1)
-	if err != nil {
-		return nil, hinted(err, "a graph has one class; data with real numbers to predict are not read")
-	}
-	if c.Labels, c.ClassNames, c.Classes, err = numberClasses(l.mem, raw); err != nil {
-		return nil, fileFault(s.path(file("graph_labels")), err)
+		if c.Labels, c.ClassNames, c.Classes, err = numberClasses(l.mem, raw, nil); err != nil {
+			return nil, fileFault(s.path(file("graph_labels")), err)
+		}
 	}
 
 	order, err := c.readIndicator(s, file("graph_indicator"))
@@ -109,26 +109,43 @@ func readAttributes(s *fileSet, name string, order []int32) (x *Features, err er
 	return x, nil
 }
 
-// readIndicator reads which graph each node belongs to, sets Offset, and returns
-// the new number of each node: graph by graph, in the file's order within one.
+// readIndicator reads which graph each node belongs to, sets Offset, and Labels where there
+// are none, and returns the new number of each node: graph by graph, in the file's order
+// within one.
 func (c *Collection) readIndicator(s *fileSet, name string) (_ []int32, err error) {
 	t := s.open(name)
 	defer t.close()
 	defer t.within(&err)
 	var in []int32 // the graph of each node, from 0
-	claim(t.mem, 8*int64(len(c.Labels)+1))
-	c.Offset = make([]int32, len(c.Labels)+1)
+	most, last := len(c.Labels), 0
+	if c.Labels == nil {
+		most = math.MaxInt32 - 1
+	}
 	err = t.each(func() {
-		g := t.index("graph", 1, len(c.Labels)+1)
+		g := t.index("graph", 1, most+1)
 		t.end("the number of one graph")
 		if len(in) == math.MaxInt32-1 {
 			t.fail("more than %d nodes", math.MaxInt32-1)
 		}
-		c.Offset[g]++
+		last = max(last, g)
 		push(t.mem, &in, int32(g-1))
 	})
 	if err != nil {
 		return nil, err
+	}
+	if c.Labels == nil {
+		if last == 0 || last > len(in) {
+			return nil, t.short("lists %d nodes of %d graphs, each of which has one at least", len(in), last)
+		}
+		c.Labels = zeros[int32](t.mem, last)
+		for g := range c.Labels {
+			c.Labels[g] = -1
+		}
+	}
+	claim(t.mem, 8*int64(len(c.Labels)+1))
+	c.Offset = make([]int32, len(c.Labels)+1)
+	for _, g := range in {
+		c.Offset[g+1]++
 	}
 	for g := range c.Labels {
 		if c.Offset[g+1] == 0 {

@@ -217,7 +217,7 @@ func TestKindsOfData(t *testing.T) {
 		{Job{Module: ofNodes, Task: Graphs(c)}, "classifies nodes, and the data are a collection of graphs"},
 		{Job{Module: ofGraphs, Task: Nodes(ds)}, "classifies graphs in batches, and the data are one graph"},
 		{Job{Model: "grand", Task: Graphs(c)}, "grand classifies nodes, and shapes is a collection of graphs"},
-		{Job{Model: "gcn", Task: Graphs(shapes(t, 9))}, "has 9 graphs; for 10 folds with validation graphs, 12 or more are needed"},
+		{Job{Model: "gcn", Task: Graphs(shapes(t, 9))}, "has 9 graphs with a class; for 10 folds with validation graphs, 12 or more are needed"},
 	} {
 		if _, err := Train(context.Background(), test.job, cfg, Options{}); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("error %v, want %q", err, test.want)
