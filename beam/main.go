@@ -17,6 +17,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/internal/nearest"
+	"github.com/gsrc-dev/gsrc/run"
 )
 
 const usage = `gsrc-beam uses a trained run of gsrc on a graph in Parquet files, by Apache Beam.
@@ -57,6 +58,9 @@ func main() {
 		fmt.Fprintln(os.Stderr, "gsrc-beam:", tooMany(flag.Arg(0)))
 		os.Exit(2)
 	}
+	if err := refuseUndirected(flag.CommandLine, o.Run); err != nil {
+		fail(err)
+	}
 	beam.Init() // of a worker, does not return
 	if slog.SetDefault(slog.New(slog.DiscardHandler)); *level != "none" {
 		log.SetupLogging(*level, "text")
@@ -78,6 +82,9 @@ func main() {
 	case "shards":
 		var ds *data.Dataset
 		if ds, err = pipeline.LoadFor(o.Run, *source, o.Directed); err == nil {
+			for _, text := range ds.Notes {
+				fmt.Fprintln(os.Stderr, text)
+			}
 			err = pipeline.WriteShards(ctx, ds, o.Out, *files)
 		}
 	default:
@@ -101,6 +108,16 @@ func unknown(command string) string {
 // tooMany says that an argument is none of a flag.
 func tooMany(arg string) string {
 	return fmt.Sprintf("%q is one argument too many; put patterns of files in quotes, or the shell gives the files in their place", arg)
+}
+
+// refuseUndirected refuses --directed=false for a run that was trained on a directed graph.
+func refuseUndirected(flags *flag.FlagSet, dir string) (err error) {
+	flags.Visit(func(f *flag.Flag) {
+		if f.Name == "directed" && f.Value.String() == "false" && dir != "" {
+			err = run.RefuseUndirected(dir)
+		}
+	})
+	return err
 }
 
 func fail(err error) {

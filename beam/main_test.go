@@ -1,6 +1,9 @@
 package main
 
 import (
+	"flag"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -21,5 +24,24 @@ func TestUnknown(t *testing.T) {
 func TestTooMany(t *testing.T) {
 	if got := tooMany("b"); !strings.HasPrefix(got, `"b" is one argument too many; put patterns`) {
 		t.Error(got)
+	}
+}
+
+// A run that was trained on directed edges takes no --directed=false; without the flag it does as it did in training.
+func TestDirectedGivenAsFalse(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte("[data]\ndirected = true\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{nil, {"--directed"}, {"--directed=false"}} {
+		flags := flag.NewFlagSet("", flag.ContinueOnError)
+		flags.Bool("directed", false, "")
+		if err := flags.Parse(args); err != nil {
+			t.Fatal(err)
+		}
+		refused := len(args) > 0 && args[0] == "--directed=false"
+		if err := refuseUndirected(flags, dir); (err != nil) != refused || refused && !strings.Contains(err.Error(), "--directed=false was given") {
+			t.Errorf("%v: error %v", args, err)
+		}
 	}
 }

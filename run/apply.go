@@ -44,6 +44,17 @@ type application struct {
 	log       func(format string, args ...any)
 }
 
+// LoadOther reads a graph for a run's model as that of its training was read. One that does not fit it is an error.
+func (r *Run) LoadOther(d *Deployed, path string, o data.LoadOptions) (*data.Dataset, error) {
+	o.Directed, o.Weights = d.Directed, data.IgnoreWeights
+	o.Columns, o.NoPrepare, o.Trained = d.Columns, d.Columns == nil, r.info.BaseChecksum()
+	ds, err := data.Load(path, o)
+	if err == nil && ds.X.Cols != d.Features {
+		return nil, fmt.Errorf("%s has %d features, the model was trained on %d", ds.Source, ds.X.Cols, d.Features)
+	}
+	return ds, err
+}
+
 // apply readies the run's model for the data at a path; empty is what it was trained on.
 func (r *Run) apply(path string, o *infer.PredictOptions) (*application, error) {
 	d, err := r.Deploy()
@@ -58,10 +69,7 @@ func (r *Run) apply(path string, o *infer.PredictOptions) (*application, error) 
 		a.log = func(string, ...any) {}
 	}
 	if path != "" {
-		load := o.Load
-		load.Directed, load.Weights = r.Trained.Config.Data.Directed, data.IgnoreWeights
-		load.Columns, load.NoPrepare, load.Trained = d.Columns, d.Columns == nil, r.info.BaseChecksum()
-		if a.ds, err = data.Load(path, load); err != nil {
+		if a.ds, err = r.LoadOther(d, path, o.Load); err != nil {
 			return nil, err
 		}
 		for _, text := range a.ds.Notes {
@@ -74,9 +82,6 @@ func (r *Run) apply(path string, o *infer.PredictOptions) (*application, error) 
 		}
 		a.ds, a.trained, a.refined = r.Data, true, r.Trained.Refined
 		d.Classes = infer.ClassNames(a.ds.ClassNames, a.ds.Classes)
-	}
-	if a.ds.X.Cols != d.Features {
-		return nil, fmt.Errorf("%s has %d features, the model was trained on %d", a.ds.Source, a.ds.X.Cols, d.Features)
 	}
 	if a.st, err = a.ds.Forward(); err != nil {
 		return nil, err

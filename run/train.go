@@ -240,6 +240,15 @@ func (r *Run) CheckDirected(given bool) error {
 	return nil
 }
 
+// RefuseUndirected returns an error where --directed=false is given for a run that was trained on a directed
+// graph. What else is wrong with a run is said where it is opened.
+func RefuseUndirected(dir string) error {
+	if c, err := config.Read(filepath.Join(dir, "config.toml")); err != nil || !c.Data.Directed {
+		return nil
+	}
+	return fmt.Errorf("%s was trained on edges with a direction, and --directed=false was given: leave it out, or train without --directed", dir)
+}
+
 // openWriting opens a run of which a file is made, data.LoadOptions.Output.
 func openWriting(dir string, o *data.LoadOptions) (*Run, error) {
 	r, err := Open(dir)

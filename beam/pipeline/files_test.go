@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
+
+	"github.com/gsrc-dev/gsrc/run"
 )
 
 // Unsigned integers have no sign at the borders of signed ones, as ids and as features.
@@ -59,6 +62,33 @@ func TestShardsByName(t *testing.T) {
 	_, x, err := readNodes(t.Context(), Chunk{Path: filepath.Join(dir, "shards", "nodes-00000-of-00001.parquet"), Count: 2}, []string{"depth", "x"}, 2)
 	if err != nil || !slices.Equal(x, []float32{1, 100, 2, 250}) {
 		t.Errorf("%v %v", x, err)
+	}
+}
+
+// Shards for a run are read as its training read the data: without a schema that came later, and not where they do not fit.
+func TestShardsAsTrained(t *testing.T) {
+	dir := t.TempDir()
+	data, runDir := filepath.Join(dir, "data"), filepath.Join(dir, "run")
+	write := func(folder, name, text string) {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(filepath.Join(dir, folder), 0o755), os.WriteFile(filepath.Join(dir, folder, name), []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nodes, edges := "id,label,x,y\n", "source,target\n"
+	for v := range 40 {
+		nodes += fmt.Sprintf("n%d,%d,%d,%d\n", v, v%2, v%2, v%3)
+		edges += fmt.Sprintf("n%d,n%d\n", v, (v+2)%40)
+	}
+	write("data", "nodes.csv", nodes)
+	write("data", "edges.csv", edges)
+	if _, err := run.Train(t.Context(), run.TrainOptions{Model: "gcn", Data: data, Out: runDir, Set: []string{"train.epochs=1", "data.split=random:0.6,0.2,0.2", "data.prepare=false"}}); err != nil {
+		t.Fatal(err)
+	}
+	write("data", "schema.toml", "[nodes]\nignore = [\"y\"]\n")
+	ds, err := LoadFor(runDir, data, false)
+	if err != nil || len(ds.Notes) == 0 || ds.X.Cols != 2 {
+		t.Errorf("data with a schema that came later: %v", err)
 	}
 }
 

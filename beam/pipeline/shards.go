@@ -27,23 +27,21 @@ type edgeRow struct {
 // LoadFor reads a graph for [WriteShards]: with the columns of tables as they are, which models
 // read that this package uses, or those of a run alone, whose directory is not empty.
 func LoadFor(runDir, path string, directed bool) (*data.Dataset, error) {
-	load := data.LoadOptions{Directed: directed, NoPrepare: true}
-	if runDir != "" {
-		r, err := run.Open(runDir)
-		if err != nil {
-			return nil, err
-		}
-		if err := r.CheckDirected(directed); err != nil {
-			return nil, err
-		}
-		d, err := r.Deploy()
-		if err != nil {
-			return nil, err
-		}
-		load.Directed = d.Directed
-		load.Columns, load.NoPrepare = d.Columns, d.Columns == nil
+	if runDir == "" {
+		return data.Load(path, data.LoadOptions{Directed: directed, NoPrepare: true})
 	}
-	return data.Load(path, load)
+	r, err := run.Open(runDir)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.CheckDirected(directed); err != nil {
+		return nil, err
+	}
+	d, err := r.Deploy()
+	if err != nil {
+		return nil, err
+	}
+	return r.LoadOther(d, path, data.LoadOptions{})
 }
 
 // writeNodes writes a file of nodes, with a column for each feature where these have names.

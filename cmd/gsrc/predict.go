@@ -9,14 +9,13 @@ import (
 	"unicode"
 
 	"github.com/gsrc-dev/gsrc"
-	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/data/store"
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/budget"
+	runs "github.com/gsrc-dev/gsrc/run"
 	"github.com/gsrc-dev/gsrc/train"
-	"github.com/gsrc-dev/gsrc/train/checkpoint"
 	"github.com/spf13/cobra"
 )
 
@@ -77,15 +76,12 @@ func refuseForRun(c *cobra.Command, dir string) error {
 }
 
 // refuseUndirected refuses --directed=false for a run that was trained on a directed graph, and
-// reads others alike. What else is wrong with a run is said where it is opened.
+// reads others alike.
 func refuseUndirected(c *cobra.Command, dir string) error {
 	if given(c, "directed") == "" || c.Flag("directed").Value.String() == "true" || !isRun(dir) {
 		return nil
 	}
-	if cfg, err := config.Read(filepath.Join(dir, checkpoint.ConfigFile)); err != nil || !cfg.Data.Directed {
-		return nil
-	}
-	return fmt.Errorf("%s was trained on edges with a direction, and --directed=false was given: leave it out, or train without --directed", dir)
+	return runs.RefuseUndirected(dir)
 }
 
 // verifyRun checks the files of a run.
