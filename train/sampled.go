@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -111,7 +112,8 @@ func takesSeedEdges(m *ir.Module) bool {
 }
 
 // drawnBy returns how many neighbours are drawn of a node in the steps of a function, by hop from
-// the seeds: those of the graph for the encoder, or else those that predictions read.
+// the seeds: those of the graph for the encoder, or else those that predictions read, or of these
+// the ones by which the function is divided: a loss may read no neighbours that smooth predictions.
 func drawnBy(t *trainer, name string) (fanouts []int, err error) {
 	of := "classify"
 	if name == "pretrain" || name == "encode" {
@@ -125,7 +127,20 @@ func drawnBy(t *trainer, name string) (fanouts []int, err error) {
 	if err != nil {
 		return nil, noSampling(t, neighbors, err.Error())
 	}
-	return fanOutsOf(t.cfg, hops, of, t.job.Model)
+	return fanOutsOf(t.cfg, cmp.Or(divided(t.prog.Func(name)), hops), of, t.job.Model)
+}
+
+// divided is by how many hops a function is, or 0.
+func divided(f *ir.Func) (hops int) {
+	if f == nil {
+		return 0
+	}
+	for k := range f.Args {
+		if f.Arg(passes.HopGraph(k)) != nil {
+			hops = k + 1
+		}
+	}
+	return hops
 }
 
 // drawing returns the functions whose steps draw, of those that training runs.
@@ -271,10 +286,10 @@ func (n nodeTask) compileSteps(t *trainer) error {
 		names = append(names, "probability") // over chunks, with bounds of the whole graph
 	}
 	for _, name := range names {
-		if _, err := drawnBy(t, name); err != nil {
+		if err := n.compileStep(t, name, weighted); err != nil {
 			return err
 		}
-		if err := n.compileStep(t, name, weighted); err != nil {
+		if _, err := drawnBy(t, name); err != nil {
 			return err
 		}
 	}
@@ -364,11 +379,7 @@ func newSampled(t *nodeSteps, name string) (*sampled, error) {
 	}
 	s.sampler.ByWeight = name != "train"
 	s.others = othersOf(s.f.reads, t.cfg, t.ds.Graph.N)
-	for k := range fanouts {
-		if s.f.reads[passes.HopGraph(k)] {
-			s.hops = k + 1
-		}
-	}
+	s.hops = divided(t.prog.Func(name))
 	for i := range s.batches {
 		b := &s.batches[i]
 		b.init(t.ds.X)
@@ -684,6 +695,9 @@ func (n nodeTask) firstBatch(prog *ir.Module, name string, cfg *config.Config, s
 		hops, err := compiledHops(passes.WithSetup(prog, of).Func(of))
 		if err != nil {
 			return list, 0, nil // it is refused when it starts
+		}
+		if name != "joint" {
+			hops = cmp.Or(divided(prog.Func(name)), hops)
 		}
 		fanouts, err := fanOutsOf(cfg, hops, of, prog.Name)
 		if err != nil {
