@@ -58,29 +58,38 @@ func OnDrawn(m *ir.Module, name string) error {
 	return ir.Verify(m)
 }
 
-// WeighDrawn gives a function that has the graph %g without weights these, f32[E], where its operations
-// have a place for them: what a drawn entry stands for, as if it weighed so in the data. It reports whether all
-// sums over neighbours are weighed, those of candidates by samples. The module is one before all passes.
-func WeighDrawn(m *ir.Module, name string) (all bool, err error) {
-	f := m.Func(name)
-	w, g := f.Arg("w"), f.Arg("g")
-	if w != nil {
-		g = nil // as its author has it
-	} else if g != nil {
-		w = &ir.Value{Name: "w", Type: ir.T(ir.F32, g.Type.Entries())}
+// WeighDrawn returns a module whose function, which has the graph %g without weights, has these, %w f32[E],
+// where its operations have a place for them: what a drawn entry stands for, as if it weighed so in
+// the data. A function whose values of entries do more than fill such places, or be factors of what sums
+// add, is left as it is: they might count twice. It reports whether all sums over neighbours are weighed,
+// those of candidates by samples. The module is one before all passes.
+func WeighDrawn(m *ir.Module, name string) (weighed *ir.Module, all bool) {
+	weighed = m.Clone()
+	f := weighed.Func(name)
+	g := f.Arg("g")
+	if f.Arg("w") == nil && g != nil && !slices.ContainsFunc(m.Params, func(p *ir.Value) bool { return p.Name == "w" }) {
+		w := &ir.Value{Name: "w", Type: ir.T(ir.F32, g.Type.Entries())}
 		f.Args = slices.Insert(f.Args, slices.Index(f.Args, g)+1, w)
-	}
-	weighed := map[*ir.Value]bool{w: w != nil}
-	var nodes, entries []ir.Dim
-	for _, a := range f.Args {
-		if a.Type.IsGraph() {
-			nodes, entries = append(nodes, a.Type.Targets()), append(entries, a.Type.Entries())
+		if once, all := weigh(weighed, f, g, w); once && ir.Verify(weighed) == nil {
+			return weighed, all
 		}
 	}
-	rowsOf := func(v *ir.Value, of []ir.Dim) bool { return v.Type.Rank() > 0 && slices.Contains(of, v.Type.Dims[0]) }
-	all = true
+	weighed = m.Clone()
+	_, all = weigh(weighed, weighed.Func(name), nil, weighed.Func(name).Arg("w"))
+	return m, all
+}
+
+// weigh fills the places for weights of a graph, if it is given, and reports whether each sum is of
+// values that weights reach at most once, and whether it reaches all.
+func weigh(m *ir.Module, f *ir.Func, g, w *ir.Value) (once, all bool) {
+	once, all = true, true
+	weighed := map[*ir.Value]bool{w: w != nil}
 	rewrite(m, f, func(b *ir.Builder, op *ir.Op) []*ir.Value {
-		if g != nil && slices.Index(op.Operands, g) == 0 {
+		var graph *ir.Value
+		if len(op.Operands) > 0 && op.Operands[0] != nil && op.Operands[0].Type.IsGraph() {
+			graph = op.Operands[0]
+		}
+		if graph != nil && graph == g {
 			switch op.Name() {
 			case "edge_ones":
 				return one(w)
@@ -89,20 +98,37 @@ func WeighDrawn(m *ir.Module, name string) (all bool, err error) {
 				weighed[kept] = true
 				return one(kept)
 			}
-			for i, place := range op.Def.Operands {
-				if place.Optional && (place.Name == "w" || place.Read == ir.ReadEntries) && (i >= len(op.Operands) || op.Operands[i] == nil) {
-					op.Operands = append(op.Operands, make([]*ir.Value, max(0, i+1-len(op.Operands)))...)
-					op.Operands[i] = w
-				}
+		}
+		var calls *ir.Func
+		for _, a := range op.Attrs {
+			if ref, ok := a.(ir.FuncRef); ok {
+				calls = m.Func(string(ref))
 			}
 		}
-		counts := op.Name() == "gsr.relaxed_bernoulli" || slices.ContainsFunc(op.Operands, func(v *ir.Value) bool { return weighed[v] })
-		for _, r := range op.Results {
-			weighed[r] = counts && rowsOf(r, entries)
+		reached := 0
+		for i, place := range op.Def.Operands {
+			takes := graph != nil && place.Optional && (place.Name == "w" || place.Read == ir.ReadEntries)
+			if takes && graph == g && (i >= len(op.Operands) || op.Operands[i] == nil) {
+				op.Operands = append(op.Operands, make([]*ir.Value, max(0, i+1-len(op.Operands)))...)
+				op.Operands[i] = w
+			}
+			if i < len(op.Operands) && weighed[op.Operands[i]] {
+				reached++
+				once = once && (takes || op.Name() == "mul" || op.Name() == "edge_sum" || calls != nil)
+			}
 		}
-		sums := slices.ContainsFunc(op.Operands, func(v *ir.Value) bool { return v != nil && v.Type.IsGraph() }) && rowsOf(op.Results[0], nodes)
-		all = all && (counts || !sums)
+		once = once && reached < 2
+		counts := reached > 0 || op.Name() == "gsr.relaxed_bernoulli" || calls != nil && slices.ContainsFunc(op.Operands, func(v *ir.Value) bool { return weighed[v] })
+		sums := graph != nil && sameRows(op.Results[0], graph.Type.Targets())
+		for _, r := range op.Results {
+			weighed[r] = counts && slices.ContainsFunc(f.Args, func(a *ir.Value) bool { return a.Type.IsGraph() && sameRows(r, a.Type.Entries()) })
+		}
+		if sums || calls != nil && slices.ContainsFunc(calls.Args, func(v *ir.Value) bool { return v.Type.IsGraph() }) {
+			all = all && counts
+		}
 		return nil
 	})
-	return all, ir.Verify(m)
+	return once, all
 }
+
+func sameRows(v *ir.Value, rows ir.Dim) bool { return v.Type.Rank() > 0 && v.Type.Dims[0] == rows }

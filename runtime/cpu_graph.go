@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
@@ -71,7 +72,9 @@ func sparseProduct(k *Call, epi kernels.Epilogue) error {
 	g, h := k.In[0].Graph, k.In[3]
 	s := g.In
 	if k.Op.Bool("transpose") {
-		s = g.Out
+		if s = g.Out; k.In[1] != nil && s.Perm == nil && g.E > 0 {
+			return errors.New("the values of entries out of a node are not at hand where a graph is read forward, as from a store")
+		}
 	}
 	n := productHeads(k)
 	if h.file != nil && s.Perm == nil && len(h.F32) > tileNumbers && (kernels.SpMMScratch(s.Rows, s.Cols, len(s.Col), h.Dims[1], n) != (kernels.Scratch{}) || !h.file.Whole()) {
@@ -171,7 +174,7 @@ func ofItself(k *Call) bool { return k.Op.Int("heads") == 0 && k.Op.Operands[1] 
 
 func sddmm(k *Call) error {
 	p, q := k.In[1], k.In[2]
-	if g := k.In[0].Graph; ofItself(k) && g.Out != nil {
+	if g := k.In[0].Graph; ofItself(k) && g.Out != nil && len(g.Out.Perm) == g.E {
 		k.Pool.SDDMMSelf(k.Out[0].F32, g.In, g.Out, p.F32, p.Dims[1])
 		return nil
 	}

@@ -191,6 +191,9 @@ func readsWhole(f *ir.Func, step bool) (*ir.Op, *ir.Value) {
 		return v != nil && !v.Type.IsGraph() && v.Type.Rank() > 0 && slices.Contains(rows, v.Type.Dims[0])
 	}
 	for _, op := range f.Body {
+		if op.Name() == "spmm" && op.Bool("transpose") { // entries out of a node are drawn by chance
+			return op, op.Operands[3]
+		}
 		if step && (op.Name() == "grad" || op.Name() == "gather" && !ofRows(op.Result())) {
 			continue
 		}
@@ -236,31 +239,25 @@ func compiledHops(f *ir.Func) (int, error) {
 
 // sampledModule is the model on weighted edges as far as it counts them: that of the zoo as it is built for
 // these, a program as [passes.WeighDrawn] has it.
-func (n nodeTask) sampledModule(t *trainer, names []string) (*ir.Module, error) {
-	if n.Graph.Weights != nil {
-		return t.module, nil
-	}
+func (n nodeTask) sampledModule(t *trainer, names []string) *ir.Module {
 	if m, err := models.Lookup(t.job.Model); err == nil {
 		o := n.modelOptions(m, t.cfg)
 		if zoo, err := m.Program(o, false); err == nil && zoo.String() == t.module.String() {
 			o.EdgeWeights = true
-			if weighted, err := m.Program(o, false); err == nil {
-				return weighted, nil
+			if weighted, err := m.Program(o, false); err == nil && n.Graph.Weights == nil {
+				return weighted
 			}
-			return t.module, nil // it has no place for weights
+			return t.module // it has no place for weights, or reads those of the data
 		}
 	}
-	given := t.module.Clone()
+	given := t.module
 	for _, name := range names {
-		all, err := passes.WeighDrawn(given, name)
-		if err != nil {
-			return nil, err
-		}
-		if !all && t.opts.Warn != nil && !t.opts.Resume {
-			t.opts.Warn(fmt.Sprintf("@%s sums over neighbours with values that no weight of edges reaches: in these sums each of the edges that train.sampler = neighbors draws counts as one, and they are not those of the whole graph; give it the argument %%w: f32[E], and multiply the values by it", name))
+		var all bool
+		if given, all = passes.WeighDrawn(given, name); !all && t.opts.Warn != nil && !t.opts.Resume {
+			t.opts.Warn(fmt.Sprintf("@%s sums over neighbours with values that no weight of edges reaches, or more than one might: in these sums each of the edges that train.sampler = neighbors draws counts as one, and they are not those of the whole graph; give it the argument %%w: f32[E], multiply the values by it once, and write {edge_weights=true} behind the name of the module", name))
 		}
 	}
-	return given, nil
+	return given
 }
 
 // compileSteps refuses a sampler that the model cannot train by. For a run on batches it puts
@@ -278,10 +275,7 @@ func (n nodeTask) compileSteps(t *trainer) error {
 		return err
 	}
 	names := drawing(t.prog.Module, t.cfg)
-	weighted, err := n.sampledModule(t, names)
-	if err != nil {
-		return err
-	}
+	weighted := n.sampledModule(t, names)
 	if t.edges != nil && !t.edges.fixed {
 		names = append(names, "probability") // over chunks, with bounds of the whole graph
 	}
@@ -364,7 +358,11 @@ func newSampled(t *nodeSteps, name string) (*sampled, error) {
 	}
 	switch f := s.f; {
 	case name == "train":
-		s.sampler = graph.NewNeighborSampler(t.ds.Rows(), fanouts)
+		rows := t.ds.Rows()
+		if t.ds.Graph.Weights != nil && !t.module.Attrs.Bool(models.Weighted) { // what the data's edges weigh is not read
+			rows = weighedRows{Rows: rows, weights: func() []float32 { return nil }}
+		}
+		s.sampler = graph.NewNeighborSampler(rows, fanouts)
 	case name == "pretrain":
 		s.sampler, s.stream = graph.NewNeighborSampler(rawRows(t), fanouts), t.stream("neighbors of anchors")
 	default:

@@ -105,6 +105,73 @@ func TestDrawnWeightsInPrograms(t *testing.T) {
 	}
 }
 
+// What a program does with values of entries decides whether weights of what is drawn can be given to it.
+func TestDrawnWeightsAreGivenOnce(t *testing.T) {
+	ds := synthetic(t, 3)
+	weighted := *ds
+	weighted.Graph = &graph.Graph{N: ds.Graph.N, Edges: ds.Graph.Edges, Weights: make([]float32, len(ds.Graph.Edges))}
+	for i := range weighted.Graph.Weights {
+		weighted.Graph.Weights[i] = 1 + float32(i%4)
+	}
+	program := func(attrs, param, args, body string) string {
+		sum := func(of string) string {
+			return "  %h = matmul %x, $" + param + " : f32[N,hidden]\n" + of + "  %l = matmul %s, $v : f32[N,classes]\n"
+		}
+		return "module @mine" + attrs + "\nparam $" + param + ": f32[features,hidden] {group=\"classifier\", init=\"glorot\"}\nparam $v: f32[hidden,classes] {group=\"classifier\", init=\"glorot\"}\n" +
+			"func @train(%x: f32[N,features], %g: graph<N,E>, %train_idx: i64[T], %labels: i64[T]" + args + ") -> (loss: f32[]) {differentiate=\"loss\"} {\n" + sum(body) +
+			"  %rows = gather %l, %train_idx : f32[T,classes]\n  %xent = cross_entropy %rows, %labels : f32[]\n  return %xent\n}\n" +
+			"func @classify(%x: f32[N,features], %g: graph<N,E>) -> (logits: f32[N,classes], probabilities: f32[N,classes]) {\n" + sum("  %s = spmm %g, _, _, %h : f32[N,hidden]\n") + "  %p = softmax %l : f32[N,classes]\n  return %l, %p\n}\n"
+	}
+	normed := "  %a, %self = gnn.sym_norm %g, _ : f32[E], f32[N]\n"
+	plain := "  %s = spmm %g, _, _, %h : f32[N,hidden]\n"
+	for name, c := range map[string]struct {
+		text, says string // what is warned of, or the error
+		ds         *data.Dataset
+	}{
+		"a place that is free":            {program("", "u", "", normed+"  %s = spmm %g, %a, %self, %h : f32[N,hidden]\n"), "", ds},
+		"of weights that are not read":    {program("", "u", "", plain), "", &weighted},
+		"edges dropped after the norm":    {program("", "u", "", normed+"  %k = gsr.drop_edges %g {rate=0.0, stream=\"k\"} : f32[E]\n  %b = mul %a, %k : f32[E]\n  %s = spmm %g, %b, %self, %h : f32[N,hidden]\n"), "more than one might", ds},
+		"ones that are no weights":        {program("", "u", "", "  %o = edge_ones %g : f32[E]\n  %q = sub %o, %o : f32[E]\n  %s = spmm %g, %q, _, %h : f32[N,hidden]\n"), "more than one might", ds},
+		"a parameter of their name":       {program("", "w", "", plain), "no weight of edges reaches", ds},
+		"sums into a block":               {program("", "u", "", "  %b, %src, %ent = sample_block %g, %train_idx : graph<T,e,s>, i64[s], i64[e]\n  %hs = gather %h, %src : f32[s,hidden]\n  %y = spmm %b, _, _, %hs : f32[T,hidden]\n  %s = scatter_add %y, %train_idx : f32[N,hidden]\n"), "no weight of edges reaches", ds},
+		"weights that are not declared":   {program("", "u", ", %w: f32[E]", "  %s = spmm %g, %w, _, %h : f32[N,hidden]\n"), "{edge_weights=true}", ds},
+		"weights that are declared":       {program(" {edge_weights=true}", "u", ", %w: f32[E]", "  %s = spmm %g, %w, _, %h : f32[N,hidden]\n"), "", &weighted},
+		"sums over entries out of a node": {program("", "u", "", "  %s = spmm %g, _, _, %h {transpose=true} : f32[N,hidden]\n"), "reads all rows of %h (spmm)", ds},
+	} {
+		params := map[string][]float32{}
+		for _, sampler := range []string{"full", "neighbors"} {
+			var warned []string
+			cfg := configure(t, "gcn", "train.epochs=1", "train.fanout=0", "train.sampler="+sampler)
+			module, err := ir.ParseNamed("mine.gsr", c.text, ir.Names{Values: map[string]any{"features": int64(ds.X.Cols), "hidden": int64(8), "classes": int64(ds.Classes)}})
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			got, err := Train(t.Context(), Job{Model: "mine.gsr", Module: module, Task: Nodes(c.ds)}, cfg, Options{Warn: func(s string) {
+				if strings.Contains(s, "sums over neighbours") {
+					warned = append(warned, s)
+				}
+			}})
+			if err != nil {
+				warned = append(warned, err.Error())
+			} else {
+				params[sampler] = got.Trained.Params["v"]
+			}
+			if sampler == "neighbors" && (len(warned) == 0) != (c.says == "") || len(warned) > 0 && !strings.Contains(warned[0], c.says) {
+				t.Errorf("%s: it says %q, want %q", name, warned, c.says)
+			}
+		}
+		others := 0
+		for i, v := range params["neighbors"] {
+			if math.Abs(float64(v-params["full"][i])) > 2e-4 {
+				others++
+			}
+		}
+		if others > 2 && !strings.Contains(name, "block") { // a gradient of rounding alone moves a parameter as far as any
+			t.Errorf("%s: %d of %d parameters are other ones with all neighbours than on the whole graph", name, others, len(params["full"]))
+		}
+	}
+}
+
 // Batches with drawn neighbours give the same bits for any number of threads, from memory
 // and from a store, and after an interruption.
 func TestNeighborsDeterminism(t *testing.T) {
