@@ -1,6 +1,8 @@
 package data
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -121,6 +123,61 @@ func sameRows(t *testing.T, stored, want graph.Rows) {
 // same compares texts, so that a nil slice is an empty one.
 func same(a, b any) bool {
 	return reflect.DeepEqual(a, b) || fmt.Sprintf("%+v", deref(a)) == fmt.Sprintf("%+v", deref(b))
+}
+
+// TestConvertResumes breaks conversions off in every stage, by a folder where a file is to be written; the store is that of one in a go.
+func TestConvertResumes(t *testing.T) {
+	for _, x := range []struct {
+		name, path string
+		o          LoadOptions
+	}{
+		{name: "csr", path: "testdata/csr.npz"}, {name: "heterophilous", path: "testdata/heterophilous.npz"},
+		{name: "planetoid", path: "testdata/planetoid-p2"}, {name: "synthetic", path: Synthetic},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			t.Parallel()
+			x.o.MaxBytes = 64 << 20
+			o := ConvertOptions{Load: x.o}
+			whole := filepath.Join(t.TempDir(), "store")
+			if err := Convert(x.path, whole, o); err != nil {
+				t.Fatal(err)
+			}
+			files, err := os.ReadDir(whole)
+			if err != nil {
+				t.Fatal(err)
+			}
+			key := Synthetic
+			if x.path != Synthetic {
+				if key, err = fingerprint(x.path); err != nil {
+					t.Fatal(err)
+				}
+			}
+			key = fmt.Sprintf("%s%s half %v", key, o.Load.identity(x.path), o.Half)
+			for _, file := range []string{"pairs.run0", "edges.bin", "indptr.bin", "labels.bin", store.HeaderFile} {
+				out := filepath.Join(t.TempDir(), "store")
+				begun, err := json.Marshal(map[string]string{"key": key}) // or else the folder is cleared
+				if err == nil {
+					err = os.MkdirAll(filepath.Join(out+".partial", file), 0o755)
+				}
+				if err := errors.Join(err, os.WriteFile(filepath.Join(out+".partial", "build.json"), begun, 0o644)); err != nil {
+					t.Fatal(err)
+				}
+				if err := Convert(x.path, out, o); err == nil {
+					t.Fatalf("%s did not break it off", file)
+				}
+				if err := errors.Join(os.Remove(filepath.Join(out+".partial", file)), Convert(x.path, out, o)); err != nil {
+					t.Fatalf("after %s: %v", file, err)
+				}
+				for _, f := range files {
+					want, err := os.ReadFile(filepath.Join(whole, f.Name()))
+					got, bad := os.ReadFile(filepath.Join(out, f.Name()))
+					if err := errors.Join(err, bad); err != nil || !bytes.Equal(got, want) {
+						t.Errorf("after %s, %s is another: %v\n%s\n%s", file, f.Name(), err, got, want)
+					}
+				}
+			}
+		})
+	}
 }
 
 func TestConvertHalf(t *testing.T) {

@@ -30,7 +30,8 @@ type Add func(u, v int32, w float32) error
 
 // Edges writes the arrays of the graph of the edges that list adds, in any order, again in
 // the same order after an interruption. Before its first edge list may set Weighted and
-// Merge.
+// Merge. It is not called where an interruption came after the last edge, so that nothing
+// else may depend on it.
 func (b *Builder) Edges(o Edges, list func(o *Edges, add Add) error) error {
 	pairs := newSorter(b.temp, "pairs", true, b.opts.Memory/2)
 	pairs.runs = b.state.Runs["pairs"]
@@ -81,10 +82,12 @@ func (b *Builder) Edges(o Edges, list func(o *Edges, add Add) error) error {
 	}
 	turned.runs = b.state.Runs["turned"]
 	turned.free()
-	_, err = b.Stage("entries", func() (string, error) { return "", b.entries(o, turned) })
+	if _, err = b.Stage("entries", func() (string, error) { return "", b.entries(o, turned) }); err != nil {
+		return err // the sorted runs stay for the next try
+	}
 	pairs.remove()
 	turned.remove()
-	return err
+	return nil
 }
 
 // mergePairs writes edges, weights, loops and planted, and sorts the edges by their targets.
