@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parquet-go/parquet-go"
+
 	"github.com/gsrc-dev/gsrc/data/store"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/budget"
@@ -127,10 +129,22 @@ func same(a, b any) bool {
 
 // TestConvertResumes breaks conversions off in every stage, by a folder where a file is to be written; the store is that of one in a go.
 func TestConvertResumes(t *testing.T) {
+	nodes := "id,label,split,a,b\nann,x,train,1,0.5\nbob,y,val,2,\ncy,x,test,4,3\ndee,,,0,1\n"
+	tables := map[string]string{"nodes.csv": nodes, "edges.csv": "src,target,weight,memo,more\nann,bob,2,m,1\nbob,ann,3,m,2\nann,bob,4,k,3\ncy,cy,7,k,4\ndee,cy,0.5,m,5\n"}
+	bare := map[string]string{"nodes.csv": nodes, "edges.csv": "ann,bob,2\nbob,ann,3\ndee,cy,0.5\n"}
+	var rows bytes.Buffer
+	if err := parquet.Write(&rows, []parquetEdge{{"ann", "bob", 2}, {"bob", "ann", 3}, {"dee", "cy", 0.5}}); err != nil {
+		t.Fatal(err)
+	}
 	for _, x := range []struct {
 		name, path string
 		o          LoadOptions
 	}{
+		{name: "tables", path: writeFiles(t, tables), o: LoadOptions{Tables: Tables{Merge: MergeSum, Ignore: []string{"memo"}}}},
+		{name: "ignored weights", path: writeFiles(t, tables), o: LoadOptions{Weights: IgnoreWeights}},
+		{name: "no header", path: writeFiles(t, bare), o: LoadOptions{Tables: Tables{Merge: MergeMean}}},
+		{name: "parquet", path: writeFiles(t, map[string]string{"nodes.csv": nodes, "edges.parquet": rows.String()}), o: LoadOptions{Tables: Tables{Merge: MergeMax}}},
+		{name: "npy", path: "testdata/folder-npy"}, {name: "npz", path: "testdata/folder-npz"},
 		{name: "csr", path: "testdata/csr.npz"}, {name: "heterophilous", path: "testdata/heterophilous.npz"},
 		{name: "planetoid", path: "testdata/planetoid-p2"}, {name: "synthetic", path: Synthetic},
 	} {

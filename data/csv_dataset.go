@@ -109,13 +109,16 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 
 	list := &edgeList{}
 	if l.spill == nil {
-		err = r.edges(edges, nodes, n, list, func(*edgeList) {})
+		err = r.edges(edges, nodes, n, list, func(rows func() error) error { return rows() })
 	} else if structural {
 		err = badFile(dir, "the nodes have no features, and their places in the graph are found in memory").hint("add columns to %s, or %s", nodesFile, npyFile)
 	} else { // the table goes straight to the disk
-		ds.Graph, err = l.spill.graph(n, l.opts.Directed, false, &ds.Repairs, func(o *store.Edges, add store.Add) error {
-			list.sink = add
-			return r.edges(edges, nodes, n, list, func(e *edgeList) { o.Weighted, o.Merge = e.w != nil, e.merge })
+		err = r.edges(edges, nodes, n, list, func(rows func() error) (err error) {
+			ds.Graph, err = l.spill.graph(n, l.opts.Directed, false, &ds.Repairs, func(o *store.Edges, add store.Add) error {
+				o.Weighted, o.Merge, list.sink = list.w != nil, list.merge, add
+				return rows()
+			})
+			return err
 		})
 	}
 	if err != nil {

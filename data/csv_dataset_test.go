@@ -351,7 +351,7 @@ func FuzzCSV(f *testing.F) {
 			}
 		}
 		list := &edgeList{}
-		if err := r.edges(edgeFile, nt, n, list, func(*edgeList) {}); err != nil {
+		if err := r.edges(edgeFile, nt, n, list, func(rows func() error) error { return rows() }); err != nil {
 			checkFault(t, err)
 			return
 		}

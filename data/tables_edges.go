@@ -13,8 +13,9 @@ import (
 )
 
 // edges reads the table of edges into e: source, target and optionally weight, with or
-// without a header. header is called when e.w and e.merge are known. Ids are those of the nodes, or 0..n-1 without a table of them.
-func (r *tableReader) edges(from tableFile, nodes *nodeTable, n int, e *edgeList, header func(e *edgeList)) (err error) {
+// without a header. into is called when e.w and e.merge are known, and calls rows for the edges themselves,
+// unless a store has them from before an interruption. Ids are those of the nodes, or 0..n-1 without a table of them.
+func (r *tableReader) edges(from tableFile, nodes *nodeTable, n int, e *edgeList, into func(rows func() error) error) (err error) {
 	defer within(from.path, &err)
 	sample := sampleRows(from, r.mem)
 	t := newTable(from, r.mem)
@@ -23,75 +24,81 @@ func (r *tableReader) edges(from tableFile, nodes *nodeTable, n int, e *edgeList
 	if errors.As(t.err, &fe) && fe.Line == 0 && !from.parquet {
 		fe.hint("a graph without edges has the header line source,target alone")
 	}
-	if e.sink == nil {
-		e.src = room(r.mem, e.src, t.most)
-		e.dst = room(r.mem, e.dst, t.most)
-	}
 	e.merge = cmp.Or(r.asked.Merge, r.file.Edges.Merge)
 	if e.merge == "" && r.want != nil {
 		e.merge = r.want.Merge
 	}
-	faults := &Faults{}
 	col := [3]int{0, 1, -1}
 	fields := 0
-	for first := true; t.next(); first = false {
-		if first {
-			fields = len(t.row)
-			if fields < 2 {
-				return t.fault(0, "expected source,target or source,target,weight").hint("%s", separatorHint(t.row[0]))
+	more, isHeader := t.next(), false
+	if more {
+		fields = len(t.row)
+		if fields < 2 {
+			return t.fault(0, "expected source,target or source,target,weight").hint("%s", separatorHint(t.row[0]))
+		}
+		if isHeader, err = r.edgeHeader(t, nodes, sample, &col); err != nil {
+			return err
+		}
+		if !isHeader {
+			r.roles.Source, r.roles.Target = "column 1", "column 2"
+			if fields > 3 {
+				return t.fault(3, "expected source,target or source,target,weight").hint("give a header if there are other columns")
 			}
-			isHeader, err := r.edgeHeader(t, nodes, sample, &col)
-			if err != nil {
-				return err
-			}
-			if !isHeader {
-				r.roles.Source, r.roles.Target = "column 1", "column 2"
-				if fields > 3 {
-					return t.fault(3, "expected source,target or source,target,weight").hint("give a header if there are other columns")
-				}
-				if fields == 3 {
-					col[2], r.roles.Weight = 2, "column 3"
-				}
-			}
-			if col[2] >= 0 {
-				e.w = []float32{}
-			}
-			header(e)
-			if isHeader {
-				continue
+			if fields == 3 {
+				col[2], r.roles.Weight = 2, "column 3"
 			}
 		}
-		if len(t.row) != fields {
-			faults.add(t.fault(min(len(t.row), fields), "the row has %d fields, the first has %d", len(t.row), fields).hint("a last row that is too short means a truncated file"))
-			continue
-		}
-		u, bad := nodeOf(t, col[0], nodes, n, first)
-		if bad != nil {
-			faults.add(bad)
-		}
-		v, bad := nodeOf(t, col[1], nodes, n, first)
-		if bad != nil {
-			faults.add(bad)
-		}
-		w := 1.0
 		if col[2] >= 0 {
-			w, err = strconv.ParseFloat(t.row[col[2]], 32)
-			if r.noWeights {
-				w = 1
-			} else if err != nil || checkWeight(float32(w)) != nil {
-				bad := t.fault(col[2], "a weight is a number of 0 or more").hint("--ignore-weights leaves weights out")
-				if tooLarge(t.row[col[2]], graph.MaxWeight) {
-					bad.Msg += fmt.Sprintf(", up to %g, since float32 has to hold the sum of those at a node", graph.MaxWeight)
-					bad.Hint = "give weights in a larger unit; " + bad.Hint
-				}
-				faults.add(bad)
-			}
-		}
-		if err := e.add(u, v, float32(w), r.mem); err != nil {
-			return fileFault(from.path, err)
+			e.w = []float32{}
 		}
 	}
-	return endFaults(faults, t.err)
+	if !more && t.err != nil {
+		return t.err
+	}
+	return into(func() error {
+		if e.sink == nil {
+			e.src = room(r.mem, e.src, t.most)
+			e.dst = room(r.mem, e.dst, t.most)
+		}
+		faults := &Faults{}
+		first := !isHeader
+		if isHeader {
+			more = t.next()
+		}
+		for ; more; first, more = false, t.next() {
+			if len(t.row) != fields {
+				faults.add(t.fault(min(len(t.row), fields), "the row has %d fields, the first has %d", len(t.row), fields).hint("a last row that is too short means a truncated file"))
+				continue
+			}
+			u, bad := nodeOf(t, col[0], nodes, n, first)
+			if bad != nil {
+				faults.add(bad)
+			}
+			v, bad := nodeOf(t, col[1], nodes, n, first)
+			if bad != nil {
+				faults.add(bad)
+			}
+			w := 1.0
+			if col[2] >= 0 {
+				var err error
+				w, err = strconv.ParseFloat(t.row[col[2]], 32)
+				if r.noWeights {
+					w = 1
+				} else if err != nil || checkWeight(float32(w)) != nil {
+					bad := t.fault(col[2], "a weight is a number of 0 or more").hint("--ignore-weights leaves weights out")
+					if tooLarge(t.row[col[2]], graph.MaxWeight) {
+						bad.Msg += fmt.Sprintf(", up to %g, since float32 has to hold the sum of those at a node", graph.MaxWeight)
+						bad.Hint = "give weights in a larger unit; " + bad.Hint
+					}
+					faults.add(bad)
+				}
+			}
+			if err := e.add(u, v, float32(w), r.mem); err != nil {
+				return fileFault(from.path, err)
+			}
+		}
+		return endFaults(faults, t.err)
+	})
 }
 
 // edgeHeader decides whether the first row is a header, and if so fills in which columns
