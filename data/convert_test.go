@@ -144,6 +144,7 @@ func TestConvertResumes(t *testing.T) {
 		{name: "ignored weights", path: writeFiles(t, tables), o: LoadOptions{Weights: IgnoreWeights}},
 		{name: "no header", path: writeFiles(t, bare), o: LoadOptions{Tables: Tables{Merge: MergeMean}}},
 		{name: "parquet", path: writeFiles(t, map[string]string{"nodes.csv": nodes, "edges.parquet": rows.String()}), o: LoadOptions{Tables: Tables{Merge: MergeMax}}},
+		{name: "ogb", path: writeFiles(t, packed(t, ogbFiles()))},
 		{name: "npy", path: "testdata/folder-npy"}, {name: "npz", path: "testdata/folder-npz"},
 		{name: "csr", path: "testdata/csr.npz"}, {name: "heterophilous", path: "testdata/heterophilous.npz"},
 		{name: "planetoid", path: "testdata/planetoid-p2"}, {name: "synthetic", path: Synthetic},

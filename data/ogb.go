@@ -47,14 +47,17 @@ func (l *loader) ogb(s *fileSet) (*Dataset, error) {
 		return nil, err
 	}
 	list := &edgeList{}
-	if l.spill != nil {
-		ds.Graph, err = l.spill.graph(n, l.opts.Directed, false, &ds.Repairs, func(_ *store.Edges, add store.Add) error {
-			list.sink = add
-			return readOGBEdges(s, n, list)
-		})
-	} else if err = readOGBEdges(s, n, list); err == nil {
-		ds.Graph, err = list.build(n, l.opts.Directed, false, &ds.Repairs, l.mem)
-	}
+	err = readOGBEdges(s, n, list, func(rows func() error) (err error) {
+		if l.spill != nil {
+			ds.Graph, err = l.spill.graph(n, l.opts.Directed, false, &ds.Repairs, func(_ *store.Edges, add store.Add) error {
+				list.sink = add
+				return rows()
+			})
+		} else if err = rows(); err == nil {
+			ds.Graph, err = list.build(n, l.opts.Directed, false, &ds.Repairs, l.mem)
+		}
+		return err
+	})
 	if err != nil {
 		return nil, fileFault(s.path("raw/edge.csv"), err)
 	}
@@ -108,39 +111,42 @@ func (d *Dataset) readOGBLabels(s *fileSet) error {
 	return nil
 }
 
-// readOGBEdges reads the list of edges of a graph of n nodes into e.
-func readOGBEdges(s *fileSet, n int, e *edgeList) error {
+// readOGBEdges reads the list of edges of a graph of n nodes into e. Files are opened, and are in the
+// checksum, also where into does not call rows, as that of [tableReader.edges].
+func readOGBEdges(s *fileSet, n int, e *edgeList, into func(rows func() error) error) error {
 	t := openOGB(s, "raw/edge.csv")
 	defer t.close()
-	listed := int64(0)
-	err := t.each(func() {
-		u, v := t.edge(0, n)
-		listed++
-		switch {
-		case e.sink != nil:
-			if err := e.sink(int32(u), int32(v), 1); err != nil {
-				panic(failed{err})
-			}
-		case len(e.src) == math.MaxInt32/2:
-			t.fail("more than %d edges are not supported", math.MaxInt32/2)
-		default:
-			push(t.mem, &e.src, int32(u))
-			push(t.mem, &e.dst, int32(v))
-		}
-	})
-	if err != nil {
-		return err
-	}
-	if hasOGB(s, "raw/num-edge-list.csv") {
-		counts, err := ogbInts(s, "raw/num-edge-list.csv", "a number of edges")
-		if err != nil {
+	var counts []int64
+	counted := hasOGB(s, "raw/num-edge-list.csv")
+	if counted {
+		var err error
+		if counts, err = ogbInts(s, "raw/num-edge-list.csv", "a number of edges"); err != nil {
 			return err
 		}
-		if len(counts) != 1 || counts[0] != listed {
-			return t.short("has %d edges, raw/num-edge-list says otherwise", listed)
-		}
 	}
-	return nil
+	return into(func() error {
+		defer t.close()
+		listed := int64(0)
+		err := t.each(func() {
+			u, v := t.edge(0, n)
+			listed++
+			switch {
+			case e.sink != nil:
+				if err := e.sink(int32(u), int32(v), 1); err != nil {
+					panic(failed{err})
+				}
+			case len(e.src) == math.MaxInt32/2:
+				t.fail("more than %d edges are not supported", math.MaxInt32/2)
+			default:
+				push(t.mem, &e.src, int32(u))
+				push(t.mem, &e.dst, int32(v))
+			}
+		})
+		if err == nil && counted && (len(counts) != 1 || counts[0] != listed) {
+			err = t.short("has %d edges, raw/num-edge-list says otherwise", listed)
+		}
+		return err
+	})
 }
 
 // readOGBSplit reads the split that comes with the data. A folder without any is
