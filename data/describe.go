@@ -59,21 +59,29 @@ func DescribeTables(dir string, opts LoadOptions) (_ string, err error) {
 			return "", err
 		}
 	}
-	t := newTable(edges, r.mem)
+	if err := r.describeEdges(edges, nt, field, &b); err != nil {
+		return "", err
+	}
+	return b.String(), nil
+}
+
+func (r *tableReader) describeEdges(from tableFile, nt *nodeTable, field func(name, value, comment string), b *strings.Builder) (err error) {
+	defer within(from.path, &err)
+	t := newTable(from, r.mem)
 	defer t.close()
 	if t.next(); t.err != nil {
-		return "", t.err
+		return t.err
 	}
-	sample := sampleRows(edges, r.mem)
+	sample := sampleRows(from, r.mem)
 	var col [3]int
 	isHeader := false
 	if len(t.row) > 1 {
 		if isHeader, err = r.edgeHeader(t, nt, sample, &col); err != nil {
-			return "", err
+			return err
 		}
 	}
 	b.WriteString("\n[edges]\n")
-	field("file", edgesName, "")
+	field("file", filepath.Base(from.path), "")
 	if isHeader {
 		field("source", r.roles.Source, "")
 		field("target", r.roles.Target, "")
@@ -88,7 +96,7 @@ func DescribeTables(dir string, opts LoadOptions) (_ string, err error) {
 			}
 		}
 	}
-	return b.String(), nil
+	return nil
 }
 
 func (r *tableReader) describeNodes(from, edges tableFile, field func(name, value, comment string), b *strings.Builder) (*nodeTable, error) {

@@ -355,6 +355,10 @@ func TestDescribeTables(t *testing.T) {
 			t.Errorf("%v are described", files)
 		}
 	}
+	dir = writeFiles(t, map[string]string{nodesFile: "id,x\nk,1\nl,0\n", edgesFile: "source,target" + strings.Repeat(",c", 900) + "\n"})
+	if _, err = DescribeTables(dir, LoadOptions{MaxBytes: 400 << 10}); err == nil || !strings.HasPrefix(err.Error(), filepath.Join(dir, edgesFile)+": reading it takes") {
+		t.Errorf("the error is %v", err)
+	}
 }
 
 // A label that is no class is refused, and what it looks like is said.
