@@ -2,13 +2,11 @@ package serve
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"reflect"
 	"strconv"
 	"strings"
 
@@ -117,15 +115,9 @@ func (p *parser) fault(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		err = errors.New("it ends too early")
 	}
-	text := strings.TrimPrefix(err.Error(), "jsontext: ")
-	if wrong, ok := errors.AsType[*json.SemanticError](err); ok {
-		text = fmt.Sprintf("%.80s is %.60s, want %s", wrong.JSONPointer, cmp.Or(string(wrong.JSONValue), "of another kind"), kindNames[wrong.GoType.Kind()])
-	}
+	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "jsontext: "), "json: ")
 	return invalid("the body is no inference request in JSON: %.200s", text)
 }
-
-// kindNames are what is read by package json, as clients know it.
-var kindNames = map[reflect.Kind]string{reflect.String: "text", reflect.Int64: "an integer", reflect.Bool: "true or false", reflect.Struct: "an object"}
 
 // jsonInput is an input, and what of it is read when all is known.
 type jsonInput struct {
