@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -50,9 +49,9 @@ func parseRequest(ctx context.Context, body []byte, header int, grow func(n int6
 	err = p.object("the body", func(name string) (err error) {
 		switch name {
 		case "id":
-			err = p.value(&q.ID)
+			q.ID, err = p.text("id")
 		case "parameters":
-			err = p.value(&all)
+			err = p.parameters(&all)
 		case "inputs":
 			err = p.array("inputs", func() error {
 				if len(inputs) == mostTensors {
@@ -67,8 +66,9 @@ func parseRequest(ctx context.Context, body []byte, header int, grow func(n int6
 				if len(outputs) == mostTensors {
 					return invalid("the request names more than %d outputs; each is named once", mostTensors)
 				}
-				outputs = append(outputs, jsonOutput{})
-				return p.value(&outputs[len(outputs)-1])
+				out, err := p.output()
+				outputs = append(outputs, out)
+				return err
 			})
 		default:
 			err = p.dec.SkipValue()
@@ -92,16 +92,12 @@ func parseRequest(ctx context.Context, body []byte, header int, grow func(n int6
 	if len(rest) > 0 {
 		return nil, nil, invalid("%d bytes follow that belong to no input", len(rest))
 	}
-	if all.Key != nil {
-		if q.IdempotencyKey = *all.Key; q.IdempotencyKey == "" {
-			return nil, nil, invalid("the parameter %s is empty", idempotencyParameter)
-		}
-	}
-	binary[""] = all.BinaryOutput
+	q.IdempotencyKey = all.key
+	binary[""] = all.binaryOutput
 	for _, out := range outputs {
-		q.Outputs = append(q.Outputs, out.Name)
-		if out.Parameters.Binary != nil {
-			binary[out.Name] = *out.Parameters.Binary
+		q.Outputs = append(q.Outputs, out.name)
+		if out.binary != nil {
+			binary[out.name] = *out.binary
 		}
 	}
 	return q, binary, nil
@@ -115,7 +111,7 @@ func (p *parser) fault(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		err = errors.New("it ends too early")
 	}
-	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "jsontext: "), "json: ")
+	text := strings.TrimPrefix(err.Error(), "jsontext: ")
 	return invalid("the body is no inference request in JSON: %.200s", text)
 }
 
@@ -130,8 +126,8 @@ type jsonInput struct {
 
 // jsonOutput is an output that is wanted.
 type jsonOutput struct {
-	Name       string     `json:"name"`
-	Parameters parameters `json:"parameters"`
+	name string
+	parameters
 }
 
 // formats tells which outputs are wanted in binary form, by name; the entry "" is for those that
@@ -148,10 +144,10 @@ func (f formats) of(output string) bool {
 
 // parameters of the protocol are free; those here are read.
 type parameters struct {
-	BinarySize   *int64  `json:"binary_data_size"`
-	Binary       *bool   `json:"binary_data"`
-	BinaryOutput bool    `json:"binary_data_output"`
-	Key          *string `json:"idempotency_key"`
+	binarySize   *int64
+	binary       *bool
+	binaryOutput bool
+	key          string
 }
 
 // object reads an object; null is one without fields.
@@ -194,8 +190,79 @@ func (p *parser) each(kind jsontext.Kind, wrong string, read func() error) error
 	return err
 }
 
-// value reads a value that takes no more memory than its text.
-func (p *parser) value(to any) error { return json.UnmarshalDecode(p.dec, to) }
+func (p *parser) text(what string) (string, error) {
+	switch p.dec.PeekKind() {
+	case 'n':
+		return "", p.dec.SkipValue()
+	case '"', 0:
+	default:
+		return "", invalid("the body is no inference request in JSON: %s is no text", what)
+	}
+	t, err := p.dec.ReadToken()
+	if err != nil {
+		return "", err
+	}
+	return t.String(), nil
+}
+
+func (p *parser) integer(what string) (int64, error) {
+	v, err := p.dec.ReadValue()
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseInt(string(v), 10, 64)
+	if err != nil {
+		return 0, invalid("the body is no inference request in JSON: %s is %.40s, want an integer", what, v)
+	}
+	return n, nil
+}
+
+func (p *parser) truth(what string) (bool, error) {
+	v, err := p.dec.ReadValue()
+	if err == nil && v.Kind() != 't' && v.Kind() != 'f' && v.Kind() != 'n' {
+		err = invalid("the body is no inference request in JSON: %s is %.40s, want true or false", what, v)
+	}
+	return v.Kind() == 't', err
+}
+
+func (p *parser) parameters(to *parameters) error {
+	return p.object("parameters", func(name string) (err error) {
+		switch name {
+		case "binary_data_size":
+			var n int64
+			n, err = p.integer(name)
+			to.binarySize = &n
+		case "binary_data":
+			var b bool
+			b, err = p.truth(name)
+			to.binary = &b
+		case "binary_data_output":
+			to.binaryOutput, err = p.truth(name)
+		case idempotencyParameter:
+			if to.key, err = p.text(name); err == nil && to.key == "" {
+				err = invalid("the parameter %s is empty", name)
+			}
+		default:
+			err = p.dec.SkipValue()
+		}
+		return err
+	})
+}
+
+func (p *parser) output() (out jsonOutput, err error) {
+	err = p.object("an output", func(name string) (err error) {
+		switch name {
+		case "name":
+			out.name, err = p.text("the name of an output")
+		case "parameters":
+			err = p.parameters(&out.parameters)
+		default:
+			err = p.dec.SkipValue()
+		}
+		return err
+	})
+	return out, err
+}
 
 // input reads an input; its data, where they come before its shape, later.
 func (p *parser) input(body []byte) (*jsonInput, error) {
@@ -203,10 +270,10 @@ func (p *parser) input(body []byte) (*jsonInput, error) {
 	return in, p.object("an input", func(name string) (err error) {
 		switch name {
 		case "name":
-			err = p.value(&in.Name)
+			in.Name, err = p.text("the name of an input")
 		case "datatype":
 			in.known |= 1
-			err = p.value(&in.Datatype)
+			in.Datatype, err = p.text("datatype")
 		case "shape":
 			in.known |= 2
 			in.Shape = nil
@@ -214,11 +281,12 @@ func (p *parser) input(body []byte) (*jsonInput, error) {
 				if len(in.Shape) == mostDimensions {
 					return invalid("the input %.60q has more than %d dimensions", in.Name, mostDimensions)
 				}
-				in.Shape = append(in.Shape, 0)
-				return p.value(&in.Shape[len(in.Shape)-1])
+				d, err := p.integer("shape")
+				in.Shape = append(in.Shape, d)
+				return err
 			})
 		case "parameters":
-			err = p.value(&in.parameters)
+			err = p.parameters(&in.parameters)
 		case "data":
 			switch {
 			case in.filled || in.data != nil:
@@ -244,7 +312,7 @@ func (p *parser) input(body []byte) (*jsonInput, error) {
 // follow in binary form.
 func (p *parser) finish(in *jsonInput, rest *[]byte) error {
 	t := &in.Tensor
-	size := in.BinarySize
+	size := in.binarySize
 	switch {
 	case size != nil && (in.filled || in.data != nil):
 		return invalid("the input %.60q has both data and binary_data_size", in.Name)
