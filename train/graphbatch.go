@@ -71,7 +71,8 @@ func (b *graphBatch) join(graphs []int32, refined bool) error {
 	return nil
 }
 
-// answers makes labels the graphs' classes, and targets the same with class weights.
+// answers makes labels the graphs' classes, and targets the same with class weights; a graph
+// without a class, which is predicted and never trained on, has targets of 0.
 func (b *graphBatch) answers() {
 	l, n := b.labels, len(b.b.Labels)
 	l.I64, l.Dims[0] = slices.Grow(l.I64[:0], n), n
@@ -85,7 +86,9 @@ func (b *graphBatch) answers() {
 	t.F32, t.Dims[0] = slices.Grow(t.F32[:0], n*k)[:n*k], n
 	clear(t.F32)
 	for i, v := range b.b.Labels {
-		t.F32[i*k+int(v)] = float32(b.share[v] / float64(n))
+		if v >= 0 {
+			t.F32[i*k+int(v)] = float32(b.share[v] / float64(n))
+		}
 	}
 }
 

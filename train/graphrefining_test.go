@@ -214,6 +214,37 @@ func TestClassWeightsOfGraphs(t *testing.T) {
 	}
 }
 
+// Graphs without a class, which stand in batches that are predicted and in forecasts of memory,
+// weigh nothing where classes have weights.
+func TestClassWeightsWhereGraphsHaveNoClass(t *testing.T) {
+	c := shapes(t, 70)
+	for g := 0; g < len(c.Labels); g += 3 {
+		c.Labels[g] = -1
+	}
+	for _, model := range []string{"gin", "ecl-gsr"} {
+		cfg := graphConfig(t, model, "model.class_weights=balanced")
+		res, err := Train(context.Background(), Job{Model: model, Task: Graphs(c)}, cfg, Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", model, err)
+		}
+		if !(*res.TestAcc > 50) {
+			t.Errorf("%s: test accuracy %.1f", model, *res.TestAcc)
+		}
+		tr := started(t, Job{Model: model, Task: Graphs(c)}, cfg, Options{})
+		if f, _ := forecastOf(t, tr); f.Peak <= 0 {
+			t.Errorf("%s: the forecast is %d bytes", model, f.Peak)
+		}
+		b := newGraphBatch(c, []float64{1, 2})
+		if err := b.join([]int32{0, 1, 2}, false); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.targets.F32; !slices.Equal(got, []float32{0, 0, 0, float32(2. / 3), float32(1. / 3), 0}) {
+			t.Errorf("targets %v", got)
+		}
+		tr.close()
+	}
+}
+
 // The forecast of the memory that training on batches of graphs takes is not below what
 // its steps are found to hold, nor far above: batches' sizes are those of the largest.
 func TestGraphForecastHolds(t *testing.T) {
