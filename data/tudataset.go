@@ -55,12 +55,12 @@ func (l *loader) tu(s *fileSet, name string) (*Collection, error) {
 
 	var d described
 	if s.has(file("node_labels")) {
-		if d.labels, d.labelCols, err = readNodeLabels(s, file("node_labels"), order); err != nil {
+		if d.labels, d.labelCols, err = readNodeLabels(s, name, order); err != nil {
 			return nil, err
 		}
 	}
 	if s.has(file("node_attributes")) {
-		if d.attrs, err = readAttributes(s, file("node_attributes"), order); err != nil {
+		if d.attrs, err = readAttributes(s, name, order); err != nil {
 			return nil, err
 		}
 	}
@@ -83,27 +83,27 @@ func readInts(s *fileSet, name, what string, cols int) ([]int64, error) {
 }
 
 func readNodeLabels(s *fileSet, name string, order []int32) (values []int64, cols int, err error) {
-	t := s.open(name)
+	t := s.open(name + "_node_labels.txt")
 	defer t.close()
 	defer t.within(&err)
 	if values, cols, err = t.ints("the label of a node", 1024); err != nil {
 		return nil, 0, err
 	}
 	if len(values) != cols*len(order) {
-		return nil, 0, t.short("describes %d nodes, there are %d", len(values)/cols, len(order))
+		return nil, 0, t.short("describes %d nodes, %s_graph_indicator.txt has %d", len(values)/cols, name, len(order))
 	}
 	return permute(t.mem, values, cols, order), cols, nil
 }
 
 func readAttributes(s *fileSet, name string, order []int32) (x *Features, err error) {
-	t := s.open(name)
+	t := s.open(name + "_node_attributes.txt")
 	defer t.close()
 	defer t.within(&err)
 	if x, err = t.floats("an attribute of a node"); err != nil {
 		return nil, err
 	}
 	if x.Rows != len(order) {
-		return nil, t.short("describes %d nodes, there are %d", x.Rows, len(order))
+		return nil, t.short("describes %d nodes, %s_graph_indicator.txt has %d", x.Rows, name, len(order))
 	}
 	x.Dense = permute(t.mem, x.Dense, x.Cols, order)
 	return x, nil
