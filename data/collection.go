@@ -217,30 +217,18 @@ func (c *Collection) Check() error {
 	return c.X.Check()
 }
 
-// numberClasses numbers classes by ascending value; those that are unknown are -1. The
-// names are nil where the values are 0, 1, … already.
-func numberClasses(mem *budget.Reservation, raw []int64, unknown map[int]bool) (labels []int32, names []string, classes int, err error) {
+// numberClasses numbers classes by ascending value. The names are nil where the values are 0, 1, …
+// already.
+func numberClasses(mem *budget.Reservation, raw []int64) (labels []int32, names []string, classes int, err error) {
 	defer caught(&err)
-	known := raw
-	if len(unknown) > 0 {
-		known = zeros[int64](mem, len(raw))[:0]
-		defer mem.Shrink(8 * int64(len(raw)))
-		for i, v := range raw {
-			if !unknown[i] {
-				known = append(known, v)
-			}
-		}
-	}
-	values := distinct(mem, known, 1, 0)
+	values := distinct(mem, raw, 1, 0)
 	if len(values) > maxClasses {
 		return nil, nil, 0, fmt.Errorf("%d different classes; at most %d are supported", len(values), maxClasses)
 	}
 	labels = zeros[int32](mem, len(raw))
 	for i, v := range raw {
 		k, _ := slices.BinarySearch(values, v)
-		if labels[i] = int32(k); unknown[i] {
-			labels[i] = -1
-		}
+		labels[i] = int32(k)
 	}
 	if len(values) == 0 || values[0] == 0 && values[len(values)-1] == int64(len(values)-1) {
 		return labels, nil, len(values), nil

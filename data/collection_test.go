@@ -8,6 +8,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -230,6 +231,18 @@ func TestGraphsWithoutAClass(t *testing.T) {
 	}
 	if got := strings.Join(c.Warnings(folds[0]), "\n"); !strings.Contains(got, "1 of 3 graphs have no class, and take no part in training") {
 		t.Errorf("warnings %s", got)
+	}
+}
+
+// Graphs without a class take no more memory than those with one.
+func TestMemoryOfGraphsWithoutAClass(t *testing.T) {
+	const n = 1 << 16
+	read := func(head string) uint64 {
+		file := writeFile(t, "DS.txt", []byte(strconv.Itoa(n)+"\n"+strings.Repeat(head+"\n0 0\n", n)))
+		return allocated(func() { loadCollection(t, file, LoadOptions{}) })
+	}
+	if with, without := read("1 0"), read("1"); without > with {
+		t.Errorf("%d bytes allocated, with classes %d", without, with)
 	}
 }
 

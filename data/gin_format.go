@@ -26,15 +26,29 @@ func (l *loader) ginText(s *fileSet, source, name string) (_ *Collection, err er
 	if count < 1 || count > math.MaxInt32 {
 		return nil, t.fault("%d graphs are not supported", count)
 	}
-	g := ginReader{textFile: t, l: l, c: c, unknown: map[int]bool{}}
+	g := ginReader{textFile: t, l: l, c: c}
 	for k := range count {
 		g.graph(k, count)
 	}
 	if t.next() {
 		return nil, t.fault("the file goes on after the last of its %d graphs", count)
 	}
-	if c.Labels, c.ClassNames, c.Classes, err = numberClasses(l.mem, g.classes, g.unknown); err != nil {
+	if c.Labels, c.ClassNames, c.Classes, err = numberClasses(l.mem, g.classes); err != nil {
 		return nil, inFile(t.file, t.n, err)
+	}
+	if len(g.unknown) > 0 {
+		known := c.Labels
+		c.Labels = zeros[int32](l.mem, len(c.Graphs))
+		missing := 0
+		for k := range c.Labels {
+			if missing < len(g.unknown) && int(g.unknown[missing]) == k {
+				c.Labels[k] = -1
+				missing++
+			} else {
+				c.Labels[k] = known[k-missing]
+			}
+		}
+		l.mem.Shrink(4 * int64(len(known)+cap(g.unknown)))
 	}
 
 	var d described
@@ -66,8 +80,8 @@ type ginReader struct {
 	l        *loader
 	c        *Collection
 	list     edgeList
-	classes  []int64
-	unknown  map[int]bool // graphs without one
+	classes  []int64 // of the graphs that have one
+	unknown  []int32 // the others
 	tags     []int64
 	attrs    []float32
 	attrCols int
@@ -81,11 +95,10 @@ func (r *ginReader) graph(k, count int64) {
 	if n < 1 || n > math.MaxInt32-1-int64(r.c.Nodes()) {
 		r.fail("a graph of %d nodes is not supported", n)
 	}
-	class := int64(0)
 	if r.more() {
-		class = r.int("the class of the graph")
+		push(r.mem, &r.classes, r.int("the class of the graph"))
 	} else {
-		r.unknown[len(r.classes)] = true
+		push(r.mem, &r.unknown, int32(k))
 	}
 	r.end("the number of nodes and the class of a graph")
 	r.list.src, r.list.dst = r.list.src[:0], r.list.dst[:0]
@@ -102,7 +115,6 @@ func (r *ginReader) graph(k, count int64) {
 	claim(r.mem, int64(unsafe.Sizeof(*g)))
 	push(r.mem, &r.c.Graphs, g)
 	push(r.mem, &r.c.Offset, int32(r.c.Nodes())+int32(n))
-	push(r.mem, &r.classes, class)
 }
 
 // node reads the line of node v of a graph of n.

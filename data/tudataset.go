@@ -26,7 +26,7 @@ func (l *loader) tu(s *fileSet, name string) (*Collection, error) {
 		if err != nil {
 			return nil, hinted(err, "a graph has one class; data with real numbers to predict are not read")
 		}
-		if c.Labels, c.ClassNames, c.Classes, err = numberClasses(l.mem, raw, nil); err != nil {
+		if c.Labels, c.ClassNames, c.Classes, err = numberClasses(l.mem, raw); err != nil {
 			return nil, fileFault(s.path(file("graph_labels")), err)
 		}
 	}
