@@ -209,9 +209,11 @@ func TestGraphsWithoutAClass(t *testing.T) {
 	if !slices.Equal(c.Labels, []int32{-1, -1, -1}) || c.Classes != 0 || len(c.Graphs) != 3 || !slices.Equal(c.Offset, []int32{0, 3, 5, 8}) {
 		t.Errorf("labels %v, %d classes, offsets %v", c.Labels, c.Classes, c.Offset)
 	}
-	if _, err := c.SplitFor(0); err == nil || !strings.Contains(err.Error(), "0 graphs with a class") {
-		t.Errorf("a split of graphs without a class: %v", err)
-	}
+	_, err := c.SplitFor(0)
+	wantError(t, err, "ds: fold 0 has no test graph with a class", "another fold")
+	delete(files, "10fold_idx/test_idx-1.txt")
+	_, err = loadCollection(t, writeFiles(t, files), LoadOptions{}).SplitFor(0)
+	wantError(t, err, "ds has 0 graphs with a class", "12 or more are needed")
 	text := strings.Replace(strings.Replace(ginLines, "3 1\n5", "3\n5", 1), "2 -1\n", "2 4\n", 1)
 	c = loadCollection(t, writeFiles(t, map[string]string{"DS.txt": text, "10fold_idx/test_idx-1.txt": "2\n", "10fold_idx/train_idx-1.txt": "0\n1\n"}), LoadOptions{})
 	if got := fmt.Sprint(c.Folds); got != "[{[1] [] [2] []}]" {
@@ -220,6 +222,12 @@ func TestGraphsWithoutAClass(t *testing.T) {
 	if !slices.Equal(c.Labels, []int32{-1, 1, 0}) || !slices.Equal(c.ClassNames, []string{"1", "4"}) || !slices.Equal(c.Info().ClassCounts, []int{1, 1}) {
 		t.Errorf("labels %v of %v, %v", c.Labels, c.ClassNames, c.Info().ClassCounts)
 	}
+	c = loadCollection(t, writeFiles(t, map[string]string{"DS.txt": text, "10fold_idx/test_idx-1.txt": "1\n2\n", "10fold_idx/train_idx-1.txt": "0\n"}), LoadOptions{})
+	if got := fmt.Sprint(c.Folds); got != "[{[] [] [1 2] []}]" {
+		t.Errorf("folds %s", got)
+	}
+	_, err = c.SplitFor(0)
+	wantError(t, err, "ds: fold 0 has no training graph with a class")
 	folds, err := c.DrawFolds(2, 0)
 	if err != nil {
 		t.Fatal(err)

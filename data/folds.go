@@ -23,8 +23,9 @@ const foldsFolder = "10fold_idx"
 
 // FoldsFor returns the folds of a run: those that came with the data, whatever
 // the seed, else [FoldCount] stratified ones drawn for the seed. In each of them
-// Train and Test share out all graphs whose class is known; [Collection.Holdout] takes validation
-// graphs out of Train.
+// Train and Test share out all graphs whose class is known, and either is empty where
+// folds that came with the data have no such graph there; [Collection.Holdout] takes
+// validation graphs out of Train.
 func (c *Collection) FoldsFor(seed uint64) ([]Split, error) {
 	if c.Folds != nil {
 		return c.Folds, nil
@@ -47,7 +48,16 @@ func (c *Collection) SplitFor(seed uint64) (Split, error) {
 	if err != nil {
 		return Split{}, err
 	}
-	return c.Holdout(folds[seed%count], FoldCount, seed)
+	fold := folds[seed%count]
+	for _, part := range []struct {
+		name   string
+		graphs []int32
+	}{{"test", fold.Test}, {"training", fold.Train}} {
+		if len(part.graphs) == 0 {
+			return Split{}, fmt.Errorf("%s: fold %s has no %s graph with a class; take the seed of another fold, or give more classes", c.Name, c.FoldName(seed), part.name)
+		}
+	}
+	return c.Holdout(fold, FoldCount, seed)
 }
 
 // FoldName names the fold that SplitFor takes, such as "3", or "3 of partition 1"
@@ -139,9 +149,6 @@ func (c *Collection) deal(graphs []int32, k int, s rng.Stream) [][]int32 {
 
 // readFolds reads the folds that lie beside a collection, if there are any.
 func (c *Collection) readFolds(s *fileSet) error {
-	if len(c.labelled()) == 0 {
-		return nil
-	}
 	files, _ := s.list(foldsFolder)
 	var numbers []int
 	for _, f := range files {
@@ -189,6 +196,7 @@ func (c *Collection) readFold(s *fileSet, name string) ([]int32, error) {
 	t := s.open(name)
 	defer t.close()
 	var list []int32
+	unlabelled := 0
 	seen := make([]bool, len(c.Graphs))
 	err := t.each(func() {
 		g := t.index("graph", 0, len(c.Graphs))
@@ -197,13 +205,15 @@ func (c *Collection) readFold(s *fileSet, name string) ([]int32, error) {
 		}
 		if seen[g] = true; c.Labels[g] >= 0 {
 			list = append(list, int32(g))
+		} else {
+			unlabelled++
 		}
 		t.end("the number of a graph")
 	})
 	if err != nil {
 		return nil, err
 	}
-	if len(list) == 0 {
+	if len(list)+unlabelled == 0 {
 		return nil, badFile(t.file, "the file is empty")
 	}
 	slices.Sort(list)
