@@ -210,10 +210,7 @@ func TestGraphsWithoutAClass(t *testing.T) {
 		t.Errorf("labels %v, %d classes, offsets %v", c.Labels, c.Classes, c.Offset)
 	}
 	_, err := c.SplitFor(0)
-	wantError(t, err, "ds: fold 0 has no test graph with a class", "another fold")
-	delete(files, "10fold_idx/test_idx-1.txt")
-	_, err = loadCollection(t, writeFiles(t, files), LoadOptions{}).SplitFor(0)
-	wantError(t, err, "ds has 0 graphs with a class", "12 or more are needed")
+	wantError(t, err, "no graph of ds has a class", "_graph_labels.txt is missing")
 	text := strings.Replace(strings.Replace(ginLines, "3 1\n5", "3\n5", 1), "2 -1\n", "2 4\n", 1)
 	c = loadCollection(t, writeFiles(t, map[string]string{"DS.txt": text, "10fold_idx/test_idx-1.txt": "2\n", "10fold_idx/train_idx-1.txt": "0\n1\n"}), LoadOptions{})
 	if got := fmt.Sprint(c.Folds); got != "[{[1] [] [2] []}]" {
@@ -227,7 +224,23 @@ func TestGraphsWithoutAClass(t *testing.T) {
 		t.Errorf("folds %s", got)
 	}
 	_, err = c.SplitFor(0)
-	wantError(t, err, "ds: fold 0 has no training graph with a class")
+	wantError(t, err, "ds: fold 0 has no training graph with a class", "another fold")
+	if c.Repairs.Unlabelled != 1 || c.Repairs.SplitUnlabelled != 1 {
+		t.Errorf("repairs %+v", c.Repairs)
+	}
+	c.Folds = nil
+	var b strings.Builder
+	if err := c.Info().WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"12 or more graphs with a class are needed, and there are 2\n", " 1 graphs without a class\n", " 1 entries of the folds dropped, of graphs without a class\n"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, b.String())
+		}
+	}
+	c.Folds = []Split{{Train: []int32{1, 2}}}
+	_, err = c.SplitFor(0)
+	wantError(t, err, "ds: fold 0 has no test graph with a class")
 	folds, err := c.DrawFolds(2, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -355,7 +368,7 @@ func TestLeastGraphs(t *testing.T) {
 	_, err := c.SplitFor(0)
 	wantError(t, err, "c has 11 graphs", "12 or more are needed")
 	var b strings.Builder
-	if err := (CollectionInfo{Graphs: 11}).WriteText(&b); err != nil || !strings.Contains(b.String(), "none can be drawn: 12 or more graphs are needed") {
+	if err := (CollectionInfo{Graphs: 11}).WriteText(&b); err != nil || !strings.Contains(b.String(), "none can be drawn: 12 or more graphs with a class are needed") {
 		t.Errorf("%v: %s", err, b.String())
 	}
 }

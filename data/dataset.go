@@ -87,12 +87,13 @@ type Repairs struct {
 	// nothing of (the gaps in Citeseer's test index). They stay, without
 	// features and label.
 	MissingNodes int `json:"missing_nodes"`
-	// Unlabelled counts nodes without a label, missing ones included.
+	// Unlabelled counts nodes without a label, missing ones included; of a collection, graphs
+	// without a class.
 	Unlabelled int `json:"unlabelled"`
 	// EmptyRows counts nodes whose features are all zero, unless columns were prepared.
 	EmptyRows int `json:"empty_rows"`
 	// SplitUnlabelled counts entries of a split that were dropped because the
-	// node has no label.
+	// node has no label; of a collection, those of its folds.
 	SplitUnlabelled int `json:"split_unlabelled"`
 }
 

@@ -38,10 +38,15 @@ func (c *Collection) FoldsFor(seed uint64) ([]Split, error) {
 // folds of one partition; a stratified tenth of the fold's training graphs, drawn
 // for the seed, is for validation.
 func (c *Collection) SplitFor(seed uint64) (Split, error) {
-	count := uint64(FoldCount)
-	if c.Folds != nil {
+	count, n := uint64(FoldCount), len(c.labelled())
+	switch {
+	case n == 0 && c.Format == "tu":
+		return Split{}, fmt.Errorf("no graph of %s has a class to learn from: NAME_graph_labels.txt is missing, whose line i is the class of graph i", c.Name)
+	case n == 0:
+		return Split{}, fmt.Errorf("no graph of %s has a class to learn from", c.Name)
+	case c.Folds != nil:
 		count = uint64(len(c.Folds))
-	} else if n := len(c.labelled()); n < leastGraphs {
+	case n < leastGraphs:
 		return Split{}, fmt.Errorf("%s has %d graphs with a class; for %d folds with validation graphs, %d or more are needed", c.Name, n, FoldCount, leastGraphs)
 	}
 	folds, err := c.FoldsFor(seed / count)
@@ -54,7 +59,7 @@ func (c *Collection) SplitFor(seed uint64) (Split, error) {
 		graphs []int32
 	}{{"test", fold.Test}, {"training", fold.Train}} {
 		if len(part.graphs) == 0 {
-			return Split{}, fmt.Errorf("%s: fold %s has no %s graph with a class; take the seed of another fold, or give more classes", c.Name, c.FoldName(seed), part.name)
+			return Split{}, fmt.Errorf("%s: fold %s has no %s graph with a class; take the seed of another fold, or say the classes of more graphs", c.Name, c.FoldName(seed), part.name)
 		}
 	}
 	return c.Holdout(fold, FoldCount, seed)
@@ -216,6 +221,7 @@ func (c *Collection) readFold(s *fileSet, name string) ([]int32, error) {
 	if len(list)+unlabelled == 0 {
 		return nil, badFile(t.file, "the file is empty")
 	}
+	c.Repairs.SplitUnlabelled += unlabelled
 	slices.Sort(list)
 	return list, nil
 }

@@ -138,7 +138,7 @@ func (in Info) WriteText(w io.Writer) error {
 	line("classes", "%d", in.Classes)
 	writeClasses(&b, in.ClassNames, in.ClassCounts)
 	in.writeSplits(line)
-	writeRepairs(line, in.Repairs)
+	writeRepairs(line, in.Repairs, "nodes without a label", "unlabelled nodes dropped from the splits")
 	if c := in.Corruption; c != nil {
 		line("corrupted", "%d edges added at random, %d removed, seed %d", c.Added, c.Removed, c.Seed)
 	}
@@ -240,7 +240,9 @@ func (in Info) writeSplits(line func(string, string, ...any)) {
 // merges says what was made of the weights of merged edges.
 var merges = map[string]string{"": "the first was kept", MergeFirst: "the first was kept", MergeSum: "they were added", MergeMean: "their mean was taken", MergeMax: "the largest was kept"}
 
-func writeRepairs(line func(string, string, ...any), r Repairs) {
+// writeRepairs writes what was changed or found missing; unlabelled and dropped say what
+// Unlabelled and SplitUnlabelled count.
+func writeRepairs(line func(string, string, ...any), r Repairs, unlabelled, dropped string) {
 	head := "repaired"
 	for _, c := range []struct {
 		n    int
@@ -252,9 +254,9 @@ func writeRepairs(line func(string, string, ...any), r Repairs) {
 		{r.WeightConflicts, "merged edges had different weights; " + merges[r.Merge]},
 		{r.SelfLoops, "self-loops removed"},
 		{r.MissingNodes, "nodes missing from the files, kept without features and label"},
-		{r.Unlabelled, "nodes without a label"},
+		{r.Unlabelled, unlabelled},
 		{r.EmptyRows, "nodes with all-zero features"},
-		{r.SplitUnlabelled, "unlabelled nodes dropped from the splits"},
+		{r.SplitUnlabelled, dropped},
 	} {
 		if c.n > 0 {
 			line(head, "%d %s", c.n, c.text)
@@ -381,12 +383,12 @@ func (in CollectionInfo) WriteText(w io.Writer) error {
 	writeClasses(&b, in.ClassNames, in.ClassCounts)
 	if in.Folds > 0 {
 		line("folds", "%d, with the data, which test %d of the %d graphs", in.Folds, in.Tested, in.Graphs)
-	} else if in.Graphs < leastGraphs {
-		line("folds", "none with the data, and none can be drawn: %d or more graphs are needed, and there are %d", leastGraphs, in.Graphs)
+	} else if n := in.Graphs - in.Repairs.Unlabelled; n < leastGraphs {
+		line("folds", "none with the data, and none can be drawn: %d or more graphs with a class are needed, and there are %d", leastGraphs, n)
 	} else {
 		line("folds", "none with the data; %d stratified ones are drawn for each seed", FoldCount)
 	}
-	writeRepairs(line, in.Repairs)
+	writeRepairs(line, in.Repairs, "graphs without a class", "entries of the folds dropped, of graphs without a class")
 	_, err := io.WriteString(w, b.String())
 	return err
 }
