@@ -41,8 +41,11 @@ type Chunk struct {
 	Index      int64 // of the chunk, in all of them
 }
 
-// chunks divides the files that match a pattern, in the order of their names.
-func chunks(ctx context.Context, pattern string, most int64) (list []Chunk, rows int64, err error) {
+// directedKey is that of the metadata of edges' files by which [WriteShards] says whether they have a direction.
+const directedKey = "gsrc.directed"
+
+// chunks divides the files that match a pattern, in the order of their names. check may refuse one.
+func chunks(ctx context.Context, pattern string, most int64, check func(*parquetFile) error) (list []Chunk, rows int64, err error) {
 	fs, err := filesystem.New(ctx, pattern)
 	if err != nil {
 		return nil, 0, err
@@ -64,8 +67,11 @@ func chunks(ctx context.Context, pattern string, most int64) (list []Chunk, rows
 		if err != nil {
 			return nil, 0, err
 		}
-		n := f.NumRows()
+		n, err := f.NumRows(), check(f)
 		f.Close()
+		if err != nil {
+			return nil, 0, err
+		}
 		for at := int64(0); at < n; at += most {
 			list = append(list, Chunk{path, at, min(most, n-at), rows + at, int64(len(list))})
 		}

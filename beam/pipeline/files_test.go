@@ -11,6 +11,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/run"
 )
 
@@ -138,6 +139,39 @@ func TestGap(t *testing.T) {
 	} {
 		if err := gap(strings.Fields(list)); (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v", list, err)
+		}
+	}
+}
+
+// Undirected edges are listed once, in any direction: a run that reads one refuses them. Files that do not say
+// are read as the run was trained, and one without directions reads edges in both.
+func TestShardsOfOtherDirection(t *testing.T) {
+	ds, err := data.Load("synthetic", other(60))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, trained := range []bool{false, true} {
+		runDir := trainedOnly(t, "gcn", fmt.Sprintf("data.directed=%t", trained)).Dir
+		for _, written := range []bool{false, true} {
+			ds.Graph.Directed = written
+			o := shards(t, ds, runDir)
+			o.Out = t.TempDir()
+			_, err := Predict(t.Context(), o)
+			if refused := err != nil && strings.Contains(err.Error(), "edges-00000-of-00003.parquet has edges without a direction"); refused != (trained && !written) || err != nil && !refused {
+				t.Errorf("trained with directions %t, shards with directions %t: %v", trained, written, err)
+			}
+			if trained && !written {
+				paths, _ := filepath.Glob(o.Edges)
+				for _, path := range paths {
+					rows, err := parquet.ReadFile[edgeRow](path)
+					if err := errors.Join(err, parquet.WriteFile(path, rows)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if _, err := Predict(t.Context(), o); err != nil {
+					t.Errorf("files that do not say: %v", err)
+				}
+			}
 		}
 	}
 }

@@ -127,11 +127,16 @@ func newPipeline(ctx context.Context, o Options, kind string) (*Pipeline, error)
 	if d.Columns != nil {
 		o.columns = d.Columns.Features()
 	}
-	nodes, n, err := chunks(ctx, o.Nodes, nodesOfChunk)
+	nodes, n, err := chunks(ctx, o.Nodes, nodesOfChunk, func(*parquetFile) error { return nil })
 	if err != nil {
 		return nil, err
 	}
-	edges, e, err := chunks(ctx, o.Edges, edgesOfChunk)
+	edges, e, err := chunks(ctx, o.Edges, edgesOfChunk, func(f *parquetFile) error {
+		if mark, _ := f.Lookup(directedKey); mark == "false" && d.Directed {
+			return fmt.Errorf("%s has edges without a direction, and %s was trained on edges with one: write the shards with gsrc-beam shards --model %s, or with --directed", f.path, o.Run, o.Run)
+		}
+		return nil // a run without directions reads any edges in both, as it does on one machine
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -527,6 +527,7 @@ func TestRefused(t *testing.T) {
 		if _, err := run.Train(t.Context(), run.TrainOptions{Model: "ecl-gsr", Data: "synthetic", Out: runDir, Set: []string{"synthetic.nodes=300", "train.epochs=1", "train.pretrain_steps=1", "synthetic.community_size=0", x.set, "data.directed=" + x.directed}}); err != nil {
 			t.Fatal(err)
 		}
+		ds.Graph.Directed = x.directed == "true"
 		o = shards(t, ds, runDir)
 		o.Out, o.Directed = t.TempDir(), x.given
 		for _, make := range []maker{Embed, Refine} {

@@ -81,7 +81,8 @@ func writeNodes(path string, nodes []nodeRow, names []string) error {
 }
 
 // WriteShards writes a graph as this package reads it: so many files nodes-*.parquet and
-// edges-*.parquet in a folder, which is made, or must be empty. An undirected edge is listed once.
+// edges-*.parquet in a folder, which is made, or must be empty. An undirected edge is listed once; the
+// metadata of edges' files say whether they have a direction, so that no model reads one into them.
 // Files get their names when all are written.
 func WriteShards(ctx context.Context, ds *data.Dataset, dir string, files int) error {
 	if err := given("out", dir, "folder for the shards"); err != nil {
@@ -124,7 +125,7 @@ func WriteShards(ctx context.Context, ds *data.Dataset, dir string, files int) e
 		for _, e := range ds.Graph.Edges[len(ds.Graph.Edges)*f/files : len(ds.Graph.Edges)*(f+1)/files] {
 			edges = append(edges, edgeRow{ds.NodeID(int(e[0])), ds.NodeID(int(e[1]))})
 		}
-		if err := parquet.WriteFile(name("edges"), edges); err != nil {
+		if err := parquet.WriteFile(name("edges"), edges, parquet.KeyValueMetadata(directedKey, fmt.Sprint(ds.Graph.Directed))); err != nil {
 			return err
 		}
 	}
