@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"regexp"
 	"slices"
@@ -245,7 +246,16 @@ func (f *parquetFile) text(v parquet.Value) (string, error) {
 	return "", errors.New("the id is missing, or neither a text nor an integer")
 }
 
+// number is a feature as models read it, which has to be finite.
 func (f *parquetFile) number(v parquet.Value) (float32, error) {
+	x, err := f.float(v)
+	if err == nil && (math.IsNaN(float64(x)) || math.IsInf(float64(x), 0)) {
+		err = fmt.Errorf("a feature is %v in 32 bits, not a finite number", x)
+	}
+	return x, err
+}
+
+func (f *parquetFile) float(v parquet.Value) (float32, error) {
 	switch kind := v.Kind(); {
 	case kind == parquet.Float:
 		return v.Float(), nil

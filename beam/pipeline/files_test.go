@@ -3,6 +3,7 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -172,6 +173,32 @@ func TestShardsOfOtherDirection(t *testing.T) {
 					t.Errorf("files that do not say: %v", err)
 				}
 			}
+		}
+	}
+}
+
+// A feature that is not finite, or is too large for 32 bits, is refused where it is read.
+func TestFeaturesNotFinite(t *testing.T) {
+	type list struct {
+		ID string    `parquet:"id"`
+		X  []float32 `parquet:"x"`
+	}
+	type column struct {
+		ID string  `parquet:"id"`
+		A  float64 `parquet:"a"`
+	}
+	path := filepath.Join(t.TempDir(), "nodes.parquet")
+	if err := errors.Join(parquet.WriteFile(path+"1", []list{{"a", []float32{1}}, {"b", []float32{float32(math.NaN())}}}), parquet.WriteFile(path+"2", []column{{"a", 1}, {"b", math.Inf(-1)}}),
+		parquet.WriteFile(path+"3", []column{{"a", -math.MaxFloat32}, {"b", 1e300}})); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"1": "NaN", "2": "-Inf", "3": "+Inf"} {
+		var names []string
+		if name != "1" {
+			names = []string{"a"}
+		}
+		if _, _, err := readNodes(t.Context(), Chunk{Path: path + name, Count: 2}, names, 1); err == nil || !strings.Contains(err.Error(), "nodes.parquet"+name+", row 2: a feature is "+want) {
+			t.Errorf("want %s: %v", want, err)
 		}
 	}
 }
