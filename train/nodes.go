@@ -208,11 +208,8 @@ func (n nodeTask) start(t *trainer) (steps, error) {
 	in["g"] = runtime.Graph(st)
 	switch {
 	case !t.module.Attrs.Bool(models.Weighted):
-		for _, name := range []string{"train", "pretrain", "fit", "joint"} {
-			if f := t.module.Func(name); f != nil && f.Arg("w") != nil {
-				a := f.Arg("w")
-				return nil, ir.Placed(ir.At(a, fmt.Errorf("@%s reads weights of edges, %%w, of which the module does not tell: write \"module %s {edge_weights=true}\"", f.Name, t.module.Name)))
-			}
+		if f := t.module.Func("train"); f != nil && f.Arg("w") != nil && t.edges == nil {
+			return nil, ir.Placed(ir.At(f.Arg("w"), fmt.Errorf("@train reads weights of edges, %%w, of which the module does not tell: write \"module @%s {edge_weights=true}\"", t.module.Name)))
 		}
 	case t.edges != nil:
 		t.edges.counts = ds.Graph.Undirected().Counts()

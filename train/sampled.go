@@ -176,6 +176,9 @@ func checkDrawing(t *trainer) error {
 	return nil
 }
 
+// numbering are arguments of steps that number nodes, in a batch those of the batch.
+var numbering = []string{"train_idx", "anchors", passes.DrawnSeeds}
+
 // readsWhole returns an operation of a function that reads a value of all nodes, or of all entries,
 // of which a batch has some; nil if there is none. In a step it may take rows by their numbers.
 func readsWhole(f *ir.Func, step bool) (*ir.Op, *ir.Value) {
@@ -194,7 +197,7 @@ func readsWhole(f *ir.Func, step bool) (*ir.Op, *ir.Value) {
 		if op.Name() == "spmm" && op.Bool("transpose") { // entries out of a node are drawn by chance
 			return op, op.Operands[3]
 		}
-		if step && (op.Name() == "grad" || op.Name() == "gather" && !ofRows(op.Result())) {
+		if step && (op.Name() == "grad" || op.Name() == "gather" && !ofRows(op.Result()) && slices.Contains(numbering, op.Operands[1].Name)) {
 			continue
 		}
 		for i, v := range op.Operands {
