@@ -18,6 +18,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data/schema"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
+	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/internal/seal"
 )
 
@@ -117,7 +118,12 @@ func (m *Manifest) ReadsLabels() bool {
 // Marshal gives manifest.json, with its checksum.
 func (m *Manifest) Marshal() ([]byte, error) {
 	m.Checksum = seal.Blank
-	return seal.JSON(m)
+	text, err := atomicfile.JSON(m)
+	if err != nil {
+		return nil, err
+	}
+	m.Checksum = seal.Stamp(text)
+	return text, nil
 }
 
 // TestAccuracy is the share of the test split that is classified right, per cent.
