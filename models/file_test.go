@@ -188,7 +188,7 @@ func TestExtensionFaults(t *testing.T) {
 		{strings.Replace(energy, "%anchors : f32[B", "%anchors : f32[N", 1) + rest, 4, "@represent does not return what is written"},
 		{energy + "  %s = gsr.energy %z, %zp {tau=ecl.tua} : f32[B]\n  return %s\n}\n", 5, `did you mean "ecl.tau"?`},
 		{energy + rest + encoder + "  %h = matmul %x, $encoder.0.weight : f32[N,encoder.hidden]\n  return %h\n}\n", 8, "@encoder is replaced below a call of @represent, which it changes; put it above"},
-		{"extends ecl_gsr\n" + encoder + "  %d = dropout %x {rate=0.5, stream=\"d\"} : f32[N,features]\n  %h = matmul %d, $encoder.0.weight : f32[N,encoder.hidden]\n  return %h\n}\n", 2, "@encoder draws random numbers (dropout in line 3)"},
+		{"extends ecl_gsr\n" + encoder + "  %d = dropout %x {rate=0.5, stream=\"d\"} : f32[N,features]\n  %h = matmul %d, $encoder.0.weight : f32[N,encoder.hidden]\n  return %h\n}\n", 3, "@encoder draws random numbers (dropout), and is part of what predicts"},
 		{"extends ecl_gsr\nparam $w: f32[featurs]", 2, `its dimensions must be sizes, and featurs is none; did you mean "features"?`},
 		{"extends ecl-gsr\n", 1, "names have no - here: write ecl_gsr"},
 		{"extends ecl_gsr\nparam $encoder.0.weight: f32[1]", 2, "parameter $encoder.0.weight is declared twice"},
