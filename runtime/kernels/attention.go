@@ -261,7 +261,7 @@ func (p *Pool) GroupSum(dst, x []float32, rows, cols, groups int) {
 	checkHeads("GroupSum", cols, groups)
 	need("GroupSum", "dst", len(dst), rows*groups)
 	need("GroupSum", "x", len(x), rows*cols)
-	p.runRange(rangeJob{kind: rangeGroupSum, dst: dst, a: x, cols: groups, width: cols / groups, n: rows, per: rowsPerChunk(cols)})
+	p.runRange(rangeJob{run: (*rangeJob).groupSum, dst: dst, a: x, cols: groups, width: cols / groups, n: rows, per: rowsPerChunk(cols)})
 }
 
 // GroupRepeat repeats each of the groups columns of x [rows, groups] times times:
@@ -269,16 +269,18 @@ func (p *Pool) GroupSum(dst, x []float32, rows, cols, groups int) {
 func (p *Pool) GroupRepeat(dst, x []float32, rows, groups, times int) {
 	need("GroupRepeat", "dst", len(dst), rows*groups*times)
 	need("GroupRepeat", "x", len(x), rows*groups)
-	p.runRange(rangeJob{kind: rangeGroupRepeat, dst: dst, a: x, cols: groups, width: times, n: rows, per: rowsPerChunk(groups * times)})
+	p.runRange(rangeJob{run: (*rangeJob).groupRepeat, dst: dst, a: x, cols: groups, width: times, n: rows, per: rowsPerChunk(groups * times)})
 }
 
-func (j *rangeJob) groups(lo, hi int) {
+func (j *rangeJob) groupRepeat(lo, hi, _ int) {
+	for k := lo * j.cols; k < hi*j.cols; k++ {
+		fill(j.dst[k*j.width:(k+1)*j.width], j.a[k])
+	}
+}
+
+func (j *rangeJob) groupSum(lo, hi, _ int) {
 	w := j.width
 	for k := lo * j.cols; k < hi*j.cols; k++ {
-		if j.kind == rangeGroupRepeat {
-			fill(j.dst[k*w:(k+1)*w], j.a[k])
-			continue
-		}
 		var sum float32
 		for _, v := range j.a[k*w : (k+1)*w] {
 			sum += v

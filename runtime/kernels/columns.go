@@ -10,10 +10,10 @@ func (p *Pool) CopyColumns(dst []float32, dstCols, dstFrom int, x []float32, xCo
 	}
 	need("CopyColumns", "dst", len(dst), rows*dstCols)
 	need("CopyColumns", "x", len(x), rows*xCols)
-	p.runRange(rangeJob{kind: rangeColumns, dst: dst, a: x, dstCols: dstCols, xCols: xCols, dstFrom: dstFrom, xFrom: xFrom, width: width, n: rows, per: rowsPerChunk(width)})
+	p.runRange(rangeJob{run: (*rangeJob).copyColumns, dst: dst, a: x, dstCols: dstCols, xCols: xCols, dstFrom: dstFrom, xFrom: xFrom, width: width, n: rows, per: rowsPerChunk(width)})
 }
 
-func (j *rangeJob) copyColumns(lo, hi int) {
+func (j *rangeJob) copyColumns(lo, hi, _ int) {
 	for r := lo; r < hi; r++ {
 		copy(j.dst[r*j.dstCols+j.dstFrom:][:j.width], j.a[r*j.xCols+j.xFrom:])
 	}

@@ -17,7 +17,7 @@ func (p *Pool) CommonNeighbors(dst []float32, s *CSR, vals, v []float32, left, r
 	}
 	checkRows("CommonNeighbors", left, s.Rows)
 	checkRows("CommonNeighbors", right[:len(left)], s.Rows)
-	job := rangeJob{kind: rangeCommon, dst: dst, s: s, a: vals, b: v, left: left, right: right, n: len(left), per: 256}
+	job := rangeJob{run: (*rangeJob).commonNeighbors, dst: dst, s: s, a: vals, b: v, left: left, right: right, n: len(left), per: 256}
 	if len(left) >= s.Rows/markFrom {
 		p.intScratch(s.Cols)
 		for _, marks := range p.ints {

@@ -18,10 +18,10 @@ func (p *Pool) NeighborKernel(dst []float32, s *CSR, vals, x []float32, f int, l
 	}
 	checkRows("NeighborKernel", left, s.Rows)
 	checkRows("NeighborKernel", right[:len(left)], s.Rows)
-	p.runRange(rangeJob{kind: rangeNeighborKernel, dst: dst, s: s, a: vals, b: x, cols: f, left: left, right: right, scale: float32(1 / tau), width: most, n: len(left), per: 64})
+	p.runRange(rangeJob{run: (*rangeJob).neighborKernel, dst: dst, s: s, a: vals, b: x, cols: f, left: left, right: right, scale: float32(1 / tau), width: most, n: len(left), per: 64})
 }
 
-func (j *rangeJob) neighborKernel(lo, hi int) {
+func (j *rangeJob) neighborKernel(lo, hi, _ int) {
 	for k := lo; k < hi; k++ {
 		l, r := int32(j.left[k]), int32(j.right[k])
 		j.dst[k] = float32(j.nearNeighbors(l, r) + j.nearNeighbors(r, l))

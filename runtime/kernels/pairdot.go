@@ -9,10 +9,10 @@ func (p *Pool) PairDot(dst, x, y []float32, left, right []int64, rows, f int) {
 	need("PairDot", "y", len(y), rows*f)
 	checkRows("PairDot", left, rows)
 	checkRows("PairDot", right[:len(left)], rows)
-	p.runRange(rangeJob{kind: rangePairDot, dst: dst, a: x, b: y, left: left, right: right, cols: f, n: len(left), per: rowsPerChunk(2 * f)})
+	p.runRange(rangeJob{run: (*rangeJob).pairDot, dst: dst, a: x, b: y, left: left, right: right, cols: f, n: len(left), per: rowsPerChunk(2 * f)})
 }
 
-func (j *rangeJob) pairDot(lo, hi int) {
+func (j *rangeJob) pairDot(lo, hi, _ int) {
 	f := j.cols
 	for k := lo; k < hi; k++ {
 		l, r := int(j.left[k])*f, int(j.right[k])*f

@@ -10,7 +10,7 @@ func (p *Pool) GatherRows(dst, x []float32, idx []int64, cols int) {
 		return
 	}
 	checkRows("GatherRows", idx, len(x)/cols)
-	p.runRange(rangeJob{kind: rangeGather, dst: dst, a: x, left: idx, cols: cols, n: len(idx), per: rowsPerChunk(cols)})
+	p.runRange(rangeJob{run: (*rangeJob).gather, dst: dst, a: x, left: idx, cols: cols, n: len(idx), per: rowsPerChunk(cols)})
 }
 
 // ScatterAddRows computes dst = 0, then dst[idx[i],:] += dy[i,:] for i in
@@ -26,7 +26,7 @@ func (p *Pool) ScatterAddRows(dst, dy []float32, idx []int64, rows, cols int) {
 	// Each chunk owns a range of target rows and reads all indices. Reading
 	// them costs little beside the rows, so few chunks are enough.
 	chunks := max(1, min(16, rows, len(idx)*cols/elemChunk))
-	p.runRange(rangeJob{kind: rangeScatter, dst: dst, a: dy, left: idx, cols: cols, n: rows, per: ceilDiv(rows, chunks)})
+	p.runRange(rangeJob{run: (*rangeJob).scatter, dst: dst, a: dy, left: idx, cols: cols, n: rows, per: ceilDiv(rows, chunks)})
 }
 
 func checkRows(kernel string, idx []int64, rows int) {
@@ -37,14 +37,14 @@ func checkRows(kernel string, idx []int64, rows int) {
 	}
 }
 
-func (j *rangeJob) gather(lo, hi int) {
+func (j *rangeJob) gather(lo, hi, _ int) {
 	n := j.cols
 	for i, r := range j.left[lo:hi] {
 		copy(j.dst[(lo+i)*n:(lo+i+1)*n], j.a[int(r)*n:(int(r)+1)*n])
 	}
 }
 
-func (j *rangeJob) scatter(lo, hi int) {
+func (j *rangeJob) scatter(lo, hi, _ int) {
 	n := j.cols
 	clear(j.dst[lo*n : hi*n])
 	for i, r := range j.left {

@@ -41,7 +41,7 @@ func (p *Pool) SpMMHeads(dst []float32, s *CSR, vals, diag, h []float32, f, head
 	if f == 0 {
 		return
 	}
-	job := sparseJob{kind: sparseMM, dst: dst, s: s, a: vals, diag: diag, b: h, f: f, heads: heads, ahead: fetchAhead(s.Cols, f), epi: epi}
+	job := sparseJob{run: (*sparseJob).product, dst: dst, s: s, a: vals, diag: diag, b: h, f: f, heads: heads, ahead: fetchAhead(s.Cols, f), epi: epi}
 	if few, ok := p.few(h, s.Cols, len(s.Col), f); ok && heads == 1 {
 		p.scratch(epi.scratch())
 		p.runFew(fewProduct, few, job)
@@ -66,7 +66,7 @@ func (p *Pool) SpMMRows(dst []float32, rows []int32, s *CSR, vals, h []float32, 
 	checkHeads("SpMMRows", f, heads)
 	need("SpMMRows", "rows", len(rows), s.Rows)
 	need("SpMMRows", "h", len(h), s.Cols*f)
-	p.runSparse(sparseJob{kind: sparseMM, dst: dst, rows: rows, s: s, a: vals, b: h, f: f, heads: heads, ahead: fetchAhead(s.Cols, f), epi: Epilogue{Accumulate: true}})
+	p.runSparse(sparseJob{run: (*sparseJob).product, dst: dst, rows: rows, s: s, a: vals, b: h, f: f, heads: heads, ahead: fetchAhead(s.Cols, f), epi: Epilogue{Accumulate: true}})
 }
 
 func checkHeads(kernel string, f, heads int) {
@@ -100,7 +100,7 @@ func (p *Pool) SDDMMHeads(dst []float32, s *CSR, pm, q []float32, f, heads int) 
 	need("SDDMM", "dst", len(dst), len(s.Col)*heads)
 	need("SDDMM", "p", len(pm), s.Rows*f)
 	need("SDDMM", "q", len(q), s.Cols*f)
-	p.runSparse(sparseJob{kind: sparseDot, dst: dst, s: s, a: pm, b: q, f: f, heads: heads, ahead: fetchAhead(s.Cols, f)})
+	p.runSparse(sparseJob{run: (*sparseJob).dots, dst: dst, s: s, a: pm, b: q, f: f, heads: heads, ahead: fetchAhead(s.Cols, f)})
 }
 
 // EdgeGather copies node values, f a node, to entries: dst_e = v[row(e)] for side
@@ -113,7 +113,7 @@ func (p *Pool) EdgeGather(dst []float32, s *CSR, v []float32, f int, side Side) 
 	} else {
 		need("EdgeGather", "v", len(v), s.Cols*f)
 	}
-	p.runSparse(sparseJob{kind: sparseGather, dst: dst, s: s, a: v, side: side, f: f})
+	p.runSparse(sparseJob{run: (*sparseJob).gather, dst: dst, s: s, a: v, side: side, f: f})
 }
 
 // EdgeSum adds the entries' values w, f an entry: dst_i = Σ_{e in row i} w_e for
@@ -125,7 +125,7 @@ func (p *Pool) EdgeSum(dst []float32, s *CSR, w []float32, f int, side Side) {
 	need("EdgeSum", "w", len(w), len(s.Col)*f)
 	if side == Dst {
 		need("EdgeSum", "dst", len(dst), s.Rows*f)
-		p.runSparse(sparseJob{kind: sparseSum, dst: dst, s: s, a: w, f: f})
+		p.runSparse(sparseJob{run: (*sparseJob).sum, dst: dst, s: s, a: w, f: f})
 		return
 	}
 	need("EdgeSum", "dst", len(dst), s.Cols*f)
@@ -146,7 +146,8 @@ func addTo(dst, x []float32) {
 func (p *Pool) EdgeUniform(dst []float32, s *CSR, key rng.Stream) {
 	s.check("EdgeUniform")
 	need("EdgeUniform", "dst", len(dst), len(s.Col))
-	p.runSparse(sparseJob{kind: sparseUniform, dst: dst, s: s, key: key, f: 16})
+	p.scratch(scatterMax)
+	p.runSparse(sparseJob{run: (*sparseJob).draw, dst: dst, s: s, key: key, f: 16})
 }
 
 // DropoutSparse is [Pool.Dropout] of the [s.Rows, cols] matrix whose entries are
@@ -159,25 +160,13 @@ func (p *Pool) DropoutSparse(dst, vals []float32, s *CSR, cols int, rate float32
 		need("DropoutSparse", "vals", len(vals), len(s.Col))
 	}
 	rate, scale := dropoutScale(rate)
-	p.runSparse(sparseJob{kind: sparseDropout, dst: dst, s: s, a: vals, f: 16, cols: cols, key: key, rate: rate, scale: scale})
+	p.scratch(scatterMax)
+	p.runSparse(sparseJob{run: (*sparseJob).draw, drops: true, dst: dst, s: s, a: vals, f: 16, cols: cols, key: key, rate: rate, scale: scale})
 }
-
-type sparseKind int
-
-const (
-	sparseMM sparseKind = iota
-	sparseDot
-	sparseSelf
-	sparseGather
-	sparseSum
-	sparseMax
-	sparseUniform
-	sparseDropout
-)
 
 // sparseJob is one kernel over the rows of a structure.
 type sparseJob struct {
-	kind            sparseKind
+	run             func(j *sparseJob, r0, r1, worker int)
 	p               *Pool
 	dst, a, b, diag []float32
 	s               *CSR
@@ -188,6 +177,7 @@ type sparseJob struct {
 	side            Side
 	other           []int32 // of each entry that in the other direction, where products serve both
 	epi             Epilogue
+	drops           bool // entries, by what is drawn for them
 	key             rng.Stream
 	rate, scale     float32
 }
@@ -196,44 +186,27 @@ func (p *Pool) runSparse(job sparseJob) {
 	var chunks int
 	job.per, chunks = job.s.chunks(job.f)
 	job.p = p
-	if job.kind >= sparseUniform {
-		p.scratch(scatterMax)
-	}
 	runJob(p, &p.jobs.sparse, job, chunks)
 }
 
 func (j *sparseJob) do(c, worker int) {
-	s := j.s
-	r0, r1 := s.rowAt(c, j.per), s.rowAt(c+1, j.per)
-	if r0 == r1 {
-		return
-	}
-	switch j.kind {
-	case sparseMM:
-		j.product(r0, r1, j.p.local[worker])
-	case sparseDot:
-		if j.heads == 1 {
-			ks.sddmm(j.dst, s.RowPtr, s.Col, s.Perm, j.a, j.b, j.f, r0, r1, j.ahead)
-			return
-		}
-		f := j.f / j.heads
-		for h := range j.heads {
-			ks.sddmmHead(from(j.dst, h), s.RowPtr, s.Col, s.Perm, from(j.a, h*f), from(j.b, h*f), f, j.f, j.heads, r0, r1, j.ahead)
-		}
-	case sparseSelf:
-		j.self(r0, r1, j.p.ints[worker])
-	case sparseGather:
-		j.gather(r0, r1)
-	case sparseSum:
-		j.sum(r0, r1)
-	case sparseMax:
-		j.maximum(r0, r1)
-	case sparseUniform, sparseDropout:
-		j.draw(r0, r1, j.p.index[worker], j.p.local[worker])
+	if r0, r1 := j.s.rowAt(c, j.per), j.s.rowAt(c+1, j.per); r0 < r1 {
+		j.run(j, r0, r1, worker)
 	}
 }
 
-func (j *sparseJob) product(r0, r1 int, local []float32) {
+func (j *sparseJob) dots(r0, r1, _ int) {
+	s, f := j.s, j.f/j.heads
+	if j.heads == 1 {
+		ks.sddmm(j.dst, s.RowPtr, s.Col, s.Perm, j.a, j.b, f, r0, r1, j.ahead)
+		return
+	}
+	for h := range j.heads {
+		ks.sddmmHead(from(j.dst, h), s.RowPtr, s.Col, s.Perm, from(j.a, h*f), from(j.b, h*f), f, j.f, j.heads, r0, r1, j.ahead)
+	}
+}
+
+func (j *sparseJob) product(r0, r1, worker int) {
 	if j.rows != nil {
 		one := *j.s
 		for r := r0; r < r1; r++ {
@@ -254,7 +227,7 @@ func (j *sparseJob) product(r0, r1 int, local []float32) {
 	}
 	j.rowsOf(j.dst, j.s, diag, r0, r1, add)
 	if !j.epi.trivial() {
-		j.epi.finish(j.dst, f, r0, r1, 0, f, local)
+		j.epi.finish(j.dst, f, r0, r1, 0, f, j.p.local[worker])
 	}
 }
 
@@ -284,7 +257,7 @@ func (j *sparseJob) ownTerms(r0, r1 int, clean bool) {
 	}
 }
 
-func (j *sparseJob) sum(r0, r1 int) {
+func (j *sparseJob) sum(r0, r1, _ int) {
 	s, f := j.s, j.f
 	for r := r0; r < r1; r++ {
 		first, last := s.RowPtr[r], s.RowPtr[r+1]
@@ -310,7 +283,7 @@ func (j *sparseJob) sum(r0, r1 int) {
 	}
 }
 
-func (j *sparseJob) gather(r0, r1 int) {
+func (j *sparseJob) gather(r0, r1, _ int) {
 	s, f := j.s, j.f
 	if first, last := s.RowPtr[r0], s.RowPtr[r1]; j.side == Src && s.Perm == nil && f == 1 {
 		dst := j.dst[first:last]
@@ -336,8 +309,8 @@ func (j *sparseJob) gather(r0, r1 int) {
 
 // draw handles the entries of rows r0 ≤ r < r1, scatterMax at a time: what each
 // draws is noted in idx, drawn into u and used.
-func (j *sparseJob) draw(r0, r1 int, idx []uint64, u []float32) {
-	s := j.s
+func (j *sparseJob) draw(r0, r1, worker int) {
+	s, idx, u := j.s, j.p.index[worker], j.p.local[worker]
 	row := r0
 	for first := s.RowPtr[r0]; first < s.RowPtr[r1]; first += scatterMax {
 		last := min(first+scatterMax, s.RowPtr[r1])
@@ -349,7 +322,7 @@ func (j *sparseJob) draw(r0, r1 int, idx []uint64, u []float32) {
 			end := min(last, s.RowPtr[row+1])
 			to, r := idx[e-first:end-first], uint64(row)
 			for i, c := range s.Col[e:end] {
-				if j.kind == sparseDropout {
+				if j.drops {
 					to[i] = r*uint64(j.cols) + uint64(c)
 				} else {
 					to[i] = min(r, uint64(c)) | max(r, uint64(c))<<32
@@ -358,7 +331,7 @@ func (j *sparseJob) draw(r0, r1 int, idx []uint64, u []float32) {
 			e = end
 		}
 		padded := ceilDiv(n, scatterUnit) * scatterUnit
-		if j.kind == sparseUniform {
+		if !j.drops {
 			ks.uniformPair(u[:padded], idx[:padded], uint64(j.key))
 			for i := range n {
 				j.dst[s.value(first+int32(i))] = u[i]

@@ -62,7 +62,7 @@ func TestProductsOfFewEntries(t *testing.T) {
 				product := func(s *CSR, vals, diag []float32, epi Epilogue) (dst, want []float32) {
 					dst, want = normals(6, n*f), normals(6, n*f)
 					p.SpMM(dst, s, vals, diag, h, f, epi)
-					job := sparseJob{kind: sparseMM, dst: want, s: s, a: vals, diag: diag, b: h, f: f, heads: 1, epi: epi}
+					job := sparseJob{run: (*sparseJob).product, dst: want, s: s, a: vals, diag: diag, b: h, f: f, heads: 1, epi: epi}
 					p.scratch(epi.scratch())
 					p.runSparse(job)
 					return dst, want

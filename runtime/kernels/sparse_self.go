@@ -12,7 +12,7 @@ func (p *Pool) SDDMMSelf(dst []float32, in, out *CSR, z []float32, f int) {
 	}
 	need("SDDMMSelf", "dst", len(dst), len(in.Col))
 	need("SDDMMSelf", "z", len(z), in.Rows*f)
-	job := sparseJob{kind: sparseSelf, dst: dst, s: in, other: out.Perm, b: z, f: f, ahead: fetchAhead(in.Cols, f)}
+	job := sparseJob{run: (*sparseJob).self, dst: dst, s: in, other: out.Perm, b: z, f: f, ahead: fetchAhead(in.Cols, f)}
 	if few, ok := p.few(z, in.Rows, len(in.Col), f); ok {
 		p.runFew(fewDot, few, job)
 		return
@@ -25,7 +25,8 @@ const selfInts = 2 // where the entries begin and end
 
 // self computes the products of rows r0 ≤ r < r1 with those up to themselves, for both directions.
 // The columns of a row ascend: those of a transpose do.
-func (j *sparseJob) self(r0, r1 int, run []int32) {
+func (j *sparseJob) self(r0, r1, worker int) {
+	run := j.p.ints[worker]
 	for r := r0; r < r1; r++ {
 		first := j.s.RowPtr[r]
 		cols := j.s.Col[first:j.s.RowPtr[r+1]]

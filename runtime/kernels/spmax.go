@@ -8,12 +8,12 @@ func (p *Pool) SpMax(dst []float32, s *CSR, h []float32, f int) {
 	need("SpMax", "dst", len(dst), s.Rows*f)
 	need("SpMax", "h", len(h), s.Cols*f)
 	if f > 0 {
-		p.runSparse(sparseJob{kind: sparseMax, dst: dst, s: s, b: h, f: f})
+		p.runSparse(sparseJob{run: (*sparseJob).maximum, dst: dst, s: s, b: h, f: f})
 	}
 }
 
 // maximum computes the rows r0 ≤ r < r1 of SpMax.
-func (j *sparseJob) maximum(r0, r1 int) {
+func (j *sparseJob) maximum(r0, r1, _ int) {
 	s, f := j.s, j.f
 	for r := r0; r < r1; r++ {
 		d, cols := j.dst[r*f:(r+1)*f], s.Col[s.RowPtr[r]:s.RowPtr[r+1]]

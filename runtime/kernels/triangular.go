@@ -76,11 +76,11 @@ func (p *Pool) SolveUpper(dst, r, b []float32, n, cols int) {
 	need("SolveUpper", "dst", len(dst), n*cols)
 	need("SolveUpper", "r", len(r), n*n)
 	need("SolveUpper", "b", len(b), n*cols)
-	p.runRange(rangeJob{kind: rangeSolve, dst: dst, a: r, b: b, rows: n, cols: cols, n: cols, per: 32})
+	p.runRange(rangeJob{run: (*rangeJob).solveUpper, dst: dst, a: r, b: b, rows: n, cols: cols, n: cols, per: 32})
 }
 
 // solveUpper solves for the columns lo ≤ c < hi.
-func (j *rangeJob) solveUpper(lo, hi int) {
+func (j *rangeJob) solveUpper(lo, hi, _ int) {
 	n, cols := j.rows, j.cols
 	for i := n - 1; i >= 0; i-- {
 		y := j.dst[i*cols+lo : i*cols+hi]
