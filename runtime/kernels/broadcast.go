@@ -97,7 +97,7 @@ func (j *elemJob) do(c, worker int) {
 		case elemEluGrad:
 			ks.eluGrad(dst, a[:n], b[:n])
 		case elemLeakyGrad:
-			leakyGrad(dst, a, b, sa, sb, j.s)
+			ks.leakyGrad(dst, a[:n], b[:n], j.s)
 		}
 	}
 }

@@ -290,7 +290,7 @@ func (s *strip) step(st *ChainStep, d []float32) {
 	case StepEluGrad:
 		ks.eluGrad(d, a, b)
 	case StepLeakyGrad:
-		leakyGrad(d, a, b, 1, 1, st.Param)
+		ks.leakyGrad(d, a, b, st.Param)
 	case StepUnary:
 		j := elemJob{kind: elemUnary, op: st.Op, dst: d, a: a, b: a, s: st.Param, n: 1, cols: s.n, per: 1}
 		if UnaryOp(st.Op) == Pow {

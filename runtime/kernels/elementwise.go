@@ -122,6 +122,12 @@ func (p *Pool) EluGrad(dst, y, dy []float32) {
 	p.runElem("EluGrad", &elemJob{kind: elemEluGrad, dst: dst, a: y, b: dy}, 1, len(y))
 }
 
+// LeakyReluGrad computes dst = dy where x > 0, else slope·dy; x is the input of
+// the LeakyRelu function. dst may be x or dy.
+func (p *Pool) LeakyReluGrad(dst, x, dy []float32, slope float32) {
+	p.runElem("LeakyReluGrad", &elemJob{kind: elemLeakyGrad, dst: dst, a: x, b: dy, s: slope}, 1, len(x))
+}
+
 // Axpby computes dst = a·x + b·dst. With b = 0 dst is written without being read.
 func (p *Pool) Axpby(dst, x []float32, a, b float32) {
 	j := &elemJob{kind: elemAxpby, dst: dst, a: x, b: x, s: a, t: b}

@@ -147,6 +147,16 @@ func eluGradGo(dst, y, dy []float32) {
 	}
 }
 
+func leakyGradGo(dst, x, dy []float32, slope float32) {
+	for i, v := range x {
+		d := dy[i]
+		if !(v > 0) {
+			d *= slope
+		}
+		dst[i] = d
+	}
+}
+
 // sumGo adds over 64 lanes while there are 64 elements, then over the first 16.
 func sumGo(x []float32) float32 {
 	var s [64]float32
