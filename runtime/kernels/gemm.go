@@ -40,9 +40,6 @@ func (e *Epilogue) check(kernel string, dst []float32, m, n int) {
 	}
 }
 
-// trivial reports whether finish would change nothing.
-func (e *Epilogue) trivial() bool { return e.Bias == nil && e.Act == None && e.Then == nil }
-
 // scratch returns the floats of each thread's scratch that finish uses.
 func (e *Epilogue) scratch() int { return EpilogueScratch(e.Bias != nil, e.Then).Local }
 

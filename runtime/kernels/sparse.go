@@ -226,9 +226,7 @@ func (j *sparseJob) product(r0, r1, worker int) {
 		diag, add = nil, 1
 	}
 	j.rowsOf(j.dst, j.s, diag, r0, r1, add)
-	if !j.epi.trivial() {
-		j.epi.finish(j.dst, f, r0, r1, 0, f, j.p.local[worker])
-	}
+	j.epi.finish(j.dst, f, r0, r1, 0, f, j.p.local[worker])
 }
 
 // rowsOf computes the rows of a product from r0 to r1, or adds to them.

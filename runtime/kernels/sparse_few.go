@@ -144,9 +144,7 @@ func (j *fewJob) product(r int, local []float32) {
 		}
 		addScaled(d, a, j.row(int(s.Col[e])))
 	}
-	if !j.epi.trivial() {
-		j.epi.finish(j.dst, f, r, r+1, 0, f, local)
-	}
+	j.epi.finish(j.dst, f, r, r+1, 0, f, local)
 }
 
 func addScaled(d []float32, a float32, entries []uint64) {

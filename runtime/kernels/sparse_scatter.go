@@ -50,11 +50,7 @@ func (j *scatterJob) do(c, worker int) {
 	if r0 == r1 {
 		return
 	}
-	if j.epi.Accumulate || j.epi.Add != nil {
-		j.epi.begin(j.dst, f, r0, r1, 0, f)
-	} else {
-		clear(j.dst[r0*f : r1*f])
-	}
+	j.epi.begin(j.dst, f, r0, r1, 0, f)
 	sums, w, row := j.dst, scatterWidth(f), []float32(nil)
 	if w != f {
 		local := j.p.local[worker]
@@ -87,9 +83,7 @@ func (j *scatterJob) do(c, worker int) {
 			copy(j.dst[i*f:(i+1)*f], sums[i*w:])
 		}
 	}
-	if !j.epi.trivial() {
-		j.epi.finish(j.dst, f, r0, r1, 0, f, j.p.local[worker])
-	}
+	j.epi.finish(j.dst, f, r0, r1, 0, f, j.p.local[worker])
 }
 
 // below returns how many of the rising columns lie below c.

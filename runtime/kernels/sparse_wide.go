@@ -84,7 +84,5 @@ func (j *wideJob) do(c, worker int) {
 	for i := range s.Rows {
 		copy(j.dst[i*f+c0:i*f+c1], product[i*w:])
 	}
-	if !j.epi.trivial() {
-		j.epi.finish(j.dst, f, 0, s.Rows, c0, c1, local)
-	}
+	j.epi.finish(j.dst, f, 0, s.Rows, c0, c1, local)
 }
