@@ -25,15 +25,9 @@ func (p *Pool) EdgeSoftmaxGrad(de, ds, dw []float32, c *CSR, e, s, w, a, self, d
 	entries, rows := len(c.Col)*heads, c.Rows*heads
 	need("EdgeSoftmaxGrad", "de", len(de), entries)
 	need("EdgeSoftmaxGrad", "ds", len(ds), rows)
-	if da != nil {
-		need("EdgeSoftmaxGrad", "da", len(da), entries)
-	}
-	if dself != nil {
-		need("EdgeSoftmaxGrad", "dself", len(dself), rows)
-	}
-	if dw != nil {
-		need("EdgeSoftmaxGrad", "dw", len(dw), len(c.Col))
-	}
+	needIfAny("EdgeSoftmaxGrad", "da", da, entries)
+	needIfAny("EdgeSoftmaxGrad", "dself", dself, rows)
+	needIfAny("EdgeSoftmaxGrad", "dw", dw, len(c.Col))
 	p.attend("EdgeSoftmaxGrad", attentionJob{grad: true, c: c, e: e, s: s, w: w, a: a, self: self, da: da, dself: dself, de: de, ds: ds, dw: dw, heads: heads})
 }
 
@@ -67,9 +61,7 @@ func (p *Pool) attend(kernel string, job attentionJob) {
 	need(kernel, "a", len(job.a), entries)
 	need(kernel, "s", len(job.s), rows)
 	need(kernel, "self", len(job.self), rows)
-	if job.w != nil {
-		need(kernel, "w", len(job.w), len(c.Col))
-	}
+	needIfAny(kernel, "w", job.w, len(c.Col))
 	p.scratch(EdgeSoftmaxScratch(job.heads).Local)
 	job.p = p
 	job.per, job.chunks = c.chunks(8 * job.heads)

@@ -9,14 +9,9 @@ import "sort"
 // panics on an index outside the rows.
 func (p *Pool) CommonNeighbors(dst []float32, s *CSR, vals, v []float32, left, right []int64) {
 	s.check("CommonNeighbors")
-	need("CommonNeighbors", "dst", len(dst), len(left))
-	need("CommonNeighbors", "right", len(right), len(left))
 	need("CommonNeighbors", "v", len(v), s.Cols)
-	if vals != nil {
-		need("CommonNeighbors", "vals", len(vals), len(s.Col))
-	}
-	checkRows("CommonNeighbors", left, s.Rows)
-	checkRows("CommonNeighbors", right[:len(left)], s.Rows)
+	needIfAny("CommonNeighbors", "vals", vals, len(s.Col))
+	checkPairs("CommonNeighbors", dst, left, right, s.Rows)
 	job := rangeJob{run: (*rangeJob).commonNeighbors, dst: dst, s: s, a: vals, b: v, left: left, right: right, n: len(left), per: 256}
 	if len(left) >= s.Rows/markFrom {
 		p.intScratch(s.Cols)

@@ -131,7 +131,5 @@ func (s *CSR) chunks(f int) (per, n int) {
 
 func (s *CSR) check(kernel string) {
 	need(kernel, "RowPtr", len(s.RowPtr), s.Rows+1)
-	if s.Perm != nil {
-		need(kernel, "Perm", len(s.Perm), len(s.Col))
-	}
+	needIfAny(kernel, "Perm", s.Perm, len(s.Col))
 }

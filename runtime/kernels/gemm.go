@@ -23,9 +23,7 @@ type Epilogue struct {
 
 // check panics on operands shorter than a product of m rows and n columns.
 func (e *Epilogue) check(kernel string, dst []float32, m, n int) {
-	if e.Bias != nil {
-		need(kernel, "bias", len(e.Bias), n)
-	}
+	needIfAny(kernel, "bias", e.Bias, n)
 	if e.Add != nil {
 		need(kernel, "add", len(e.Add), m*n)
 		if m*n > 0 && &e.Add[0] == &dst[0] {

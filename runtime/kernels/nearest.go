@@ -20,16 +20,13 @@ func (p *Pool) Nearest(idx []int32, sim, z []float32, n, f, k int) {
 	need("Nearest", "idx", len(idx), n*k)
 	need("Nearest", "sim", len(sim), n*k)
 	need("Nearest", "z", len(z), n*f)
-	least := float32(math.Inf(-1))
-	for i := range max(0, n*k) {
-		idx[i], sim[i] = -1, least
-	}
+	noneYet(idx, sim, n*k)
 	if n <= 0 || k <= 0 || f <= 0 {
 		return
 	}
 	few := p.findNonZeros(z, n, f)
 	all := nearestRows{idx: idx, sim: sim, k: k, z: z, n: n, f: f, worst: grow(&p.part, n)}
-	fill(all.worst, least)
+	fill(all.worst, negInf)
 	if keys := nearestKeys(n, k); keys > 0 {
 		p.growKeys(keys)
 		all.keys = p.keys[:keys]
@@ -56,6 +53,13 @@ func (p *Pool) Nearest(idx []int32, sim, z []float32, n, f, k int) {
 		p.run(ceilDiv(n, nearestEnded), j)
 	}
 	*j = nearestJob{}
+}
+
+// noneYet makes n places of lists those of no row.
+func noneYet(idx []int32, sim []float32, n int) {
+	for i := range max(0, n) {
+		idx[i], sim[i] = -1, negInf
+	}
 }
 
 // divide cuts the rows into blocks, whose lists threads use by turns, and returns how many pairs
@@ -231,7 +235,7 @@ func (j *nearestRows) look(tile []float32, ld, r0, rows, c0, cols int, none []fl
 	colWorst := j.worst[c0 : c0+cols]
 	if none != nil {
 		colWorst = none[:cols]
-		fill(colWorst, float32(math.Inf(1)))
+		fill(colWorst, posInf)
 	}
 	for i := range rows {
 		row, u := tile[i*ld:i*ld+cols], r0+i

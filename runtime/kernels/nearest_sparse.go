@@ -1,7 +1,5 @@
 package kernels
 
-import "math"
-
 // SparseNearestPays reports whether [Pool.NearestSparse] of s and its transpose takes less than
 // [Pool.Nearest] of the same rows stored densely.
 func SparseNearestPays(s, t *CSR) bool {
@@ -23,17 +21,14 @@ func (p *Pool) NearestSparse(idx []int32, sim []float32, s, t *CSR, vals []float
 	need("NearestSparse", "idx", len(idx), n*k)
 	need("NearestSparse", "sim", len(sim), n*k)
 	need("NearestSparse", "vals", len(vals), len(s.Col))
-	least := float32(math.Inf(-1))
-	for i := range max(0, n*k) {
-		idx[i], sim[i] = -1, least
-	}
+	noneYet(idx, sim, n*k)
 	if n <= 0 || k <= 0 || s.Cols <= 0 {
 		return
 	}
 	p.scratch(2 * n)
 	p.intScratch(n)
 	rows := nearestRows{idx: idx, sim: sim, k: k, n: n, worst: grow(&p.part, n)}
-	fill(rows.worst, least)
+	fill(rows.worst, negInf)
 	right := gemmJob{k: s.Cols, n: n, transB: true, mk: ks.wide}
 	right.divideRight()
 	runJob(p, &p.jobs.nearSparse, nearestSparseJob{p: p, s: s, t: t, vals: vals, kc: int32(right.kc), rows: rows}, ceilDiv(n, nearestSparseRows))

@@ -10,14 +10,9 @@ import "sort"
 // panics on an index outside the rows.
 func (p *Pool) NeighborKernel(dst []float32, s *CSR, vals, x []float32, f int, left, right []int64, tau float64, most int) {
 	s.check("NeighborKernel")
-	need("NeighborKernel", "dst", len(dst), len(left))
-	need("NeighborKernel", "right", len(right), len(left))
 	need("NeighborKernel", "x", len(x), s.Cols*f)
-	if vals != nil {
-		need("NeighborKernel", "vals", len(vals), len(s.Col))
-	}
-	checkRows("NeighborKernel", left, s.Rows)
-	checkRows("NeighborKernel", right[:len(left)], s.Rows)
+	needIfAny("NeighborKernel", "vals", vals, len(s.Col))
+	checkPairs("NeighborKernel", dst, left, right, s.Rows)
 	p.runRange(rangeJob{run: (*rangeJob).neighborKernel, dst: dst, s: s, a: vals, b: x, cols: f, left: left, right: right, scale: float32(1 / tau), width: most, n: len(left), per: 64})
 }
 

@@ -3,12 +3,9 @@ package kernels
 // PairDot computes dst[k] = ⟨x[left[k],:], y[right[k],:]⟩ for x and y [rows, f]. It
 // panics on an index outside the rows.
 func (p *Pool) PairDot(dst, x, y []float32, left, right []int64, rows, f int) {
-	need("PairDot", "dst", len(dst), len(left))
-	need("PairDot", "right", len(right), len(left))
 	need("PairDot", "x", len(x), rows*f)
 	need("PairDot", "y", len(y), rows*f)
-	checkRows("PairDot", left, rows)
-	checkRows("PairDot", right[:len(left)], rows)
+	checkPairs("PairDot", dst, left, right, rows)
 	p.runRange(rangeJob{run: (*rangeJob).pairDot, dst: dst, a: x, b: y, left: left, right: right, cols: f, n: len(left), per: rowsPerChunk(2 * f)})
 }
 

@@ -155,15 +155,10 @@ func PairwiseWorkspace(b, f int) int {
 }
 
 func needResults(kernel string, b int, row, col, diag, sq []float32) {
-	for _, r := range [...]struct {
-		name string
-		x    []float32
-		want int
-	}{{"RowLSE", row, b}, {"ColLSE", col, b}, {"Diag", diag, b}, {"SumSq", sq, 1}} {
-		if r.x != nil {
-			need(kernel, r.name, len(r.x), r.want)
-		}
-	}
+	needIfAny(kernel, "RowLSE", row, b)
+	needIfAny(kernel, "ColLSE", col, b)
+	needIfAny(kernel, "Diag", diag, b)
+	needIfAny(kernel, "SumSq", sq, 1)
 }
 
 // The exponentials of all logits have one common shift, and so one exponential
@@ -182,16 +177,10 @@ func (p *Pool) pairwise(job pairJob, ws []float32) {
 	*j = job
 	need(j.kernel, "p", len(j.p), j.b*j.f)
 	need(j.kernel, "q", len(j.q), j.b*j.f)
-	if j.dp != nil {
-		need(j.kernel, "dp", len(j.dp), j.b*j.f)
-	}
-	if j.dq != nil {
-		need(j.kernel, "dq", len(j.dq), j.b*j.f)
-	}
+	needIfAny(j.kernel, "dp", j.dp, j.b*j.f)
+	needIfAny(j.kernel, "dq", j.dq, j.b*j.f)
 	need(j.kernel, "workspace", len(ws), PairwiseWorkspace(j.b, j.f))
-	if j.kept != nil {
-		need(j.kernel, "kept", len(j.kept), PairwiseKept(j.b, j.self))
-	}
+	needIfAny(j.kernel, "kept", j.kept, PairwiseKept(j.b, j.self))
 	if j.out.SumSq != nil {
 		j.out.SumSq[0] = 0
 	}

@@ -423,6 +423,13 @@ func need(kernel, what string, have, want int) {
 	}
 }
 
+// needIfAny is need of a slice that may be nil.
+func needIfAny[T any](kernel, what string, x []T, want int) {
+	if x != nil {
+		need(kernel, what, len(x), want)
+	}
+}
+
 // elemChunk is the number of elements of one chunk of an elementwise kernel: 32 KiB of
 // each operand, so that a chunk stays in the first-level cache.
 const elemChunk = 8192

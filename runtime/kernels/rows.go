@@ -29,6 +29,14 @@ func (p *Pool) ScatterAddRows(dst, dy []float32, idx []int64, rows, cols int) {
 	p.runRange(rangeJob{run: (*rangeJob).scatter, dst: dst, a: dy, left: idx, cols: cols, n: rows, per: ceilDiv(rows, chunks)})
 }
 
+// checkPairs panics where dst or right is shorter than left, or one names a row there is not.
+func checkPairs(kernel string, dst []float32, left, right []int64, rows int) {
+	need(kernel, "dst", len(dst), len(left))
+	need(kernel, "right", len(right), len(left))
+	checkRows(kernel, left, rows)
+	checkRows(kernel, right[:len(left)], rows)
+}
+
 func checkRows(kernel string, idx []int64, rows int) {
 	for i, r := range idx {
 		if r < 0 || r >= int64(rows) {

@@ -31,9 +31,7 @@ func (p *Pool) SpMMHeads(dst []float32, s *CSR, vals, diag, h []float32, f, head
 	checkHeads("SpMM", f, heads)
 	need("SpMM", "dst", len(dst), s.Rows*f)
 	need("SpMM", "h", len(h), s.Cols*f)
-	if vals != nil {
-		need("SpMM", "vals", len(vals), len(s.Col)*heads)
-	}
+	needIfAny("SpMM", "vals", vals, len(s.Col)*heads)
 	if diag != nil {
 		need("SpMM", "h", len(h), (s.First+min(len(diag)/heads, s.Rows))*f)
 	}
@@ -156,9 +154,7 @@ func (p *Pool) EdgeUniform(dst []float32, s *CSR, key rng.Stream) {
 func (p *Pool) DropoutSparse(dst, vals []float32, s *CSR, cols int, rate float32, key rng.Stream) {
 	s.check("DropoutSparse")
 	need("DropoutSparse", "dst", len(dst), len(s.Col))
-	if vals != nil {
-		need("DropoutSparse", "vals", len(vals), len(s.Col))
-	}
+	needIfAny("DropoutSparse", "vals", vals, len(s.Col))
 	rate, scale := dropoutScale(rate)
 	p.scratch(scatterMax)
 	p.runSparse(sparseJob{run: (*sparseJob).draw, drops: true, dst: dst, s: s, a: vals, f: 16, cols: cols, key: key, rate: rate, scale: scale})

@@ -58,9 +58,7 @@ type sparseRowsJob struct {
 }
 
 func (p *Pool) runSparseRows(name string, job sparseRowsJob, s *CSR) {
-	if job.a != nil {
-		need(name, "vals", len(job.a), len(s.Col))
-	}
+	needIfAny(name, "vals", job.a, len(s.Col))
 	f := 16
 	if job.kind == sparseToDense {
 		f = max(1, job.cols/8) // clearing a row is cheap, but not free
