@@ -17,10 +17,11 @@ import (
 //
 // A function without the attribute is run as it is.
 type Function struct {
-	main, setup *Executable // setup is nil where there is none, or chunked is it
+	*Executable             // the main function's own
+	setup       *Executable // nil where there is none, or chunked is it
 	chunked     *Chunked
 	reads       []string // inputs of chunked
-	hoisted     []string // arguments of main that the set-up computes
+	hoisted     []string // arguments of the main function that the set-up computes
 	stale       bool     // setup must run
 	ownPool     *kernels.Pool
 }
@@ -38,54 +39,54 @@ func NewFunction(m *ir.Module, name string, opts Options) (*Function, error) {
 		x.ownPool = opts.Pool
 	}
 	var err error
-	if x.main, err = NewExecutable(m, f, opts); err != nil {
+	if x.Executable, err = NewExecutable(m, f, opts); err != nil {
 		x.Close()
 		return nil, err
 	}
-	if s := setupOf(f); s != "" {
-		if err := x.addSetup(m, f, s, opts); err != nil {
-			x.Close()
-			return nil, err
-		}
+	if err := x.addSetup(m, f, opts); err != nil {
+		x.Close()
+		return nil, err
 	}
 	return x, nil
 }
 
-// setupOf returns the name of the function's set-up, or "".
-func setupOf(f *ir.Func) string {
-	if r, ok := f.Attrs["setup"].(ir.FuncRef); ok {
-		return string(r)
+// setupOf returns the function's set-up, nil if it has none.
+func setupOf(m *ir.Module, f *ir.Func) (*ir.Func, error) {
+	name := f.Attrs.Str(passes.Setup)
+	s := m.Func(name)
+	if s == nil && name != "" {
+		return nil, fmt.Errorf("runtime: @%s names the set-up function @%s, which module @%s does not have", f.Name, name, m.Name)
 	}
-	return f.Attrs.Str("setup")
+	return s, nil
 }
 
-func (x *Function) addSetup(m *ir.Module, f *ir.Func, name string, opts Options) error {
-	s := m.Func(name)
+func (x *Function) addSetup(m *ir.Module, f *ir.Func, opts Options) error {
+	s, err := setupOf(m, f)
 	if s == nil {
-		return fmt.Errorf("runtime: @%s names the set-up function @%s, which module @%s does not have", f.Name, name, m.Name)
+		return err
 	}
 	for _, a := range f.Args {
-		if !a.Attrs.Bool("hoisted") {
+		if !a.Attrs.Bool(passes.Hoisted) {
 			continue
 		}
 		v := s.Result(a.Name)
 		if v == nil {
-			return fmt.Errorf("runtime: @%s: argument %%%s is hoisted, but @%s has no result of that name", f.Name, a.Name, name)
+			return fmt.Errorf("runtime: @%s: argument %%%s is hoisted, but @%s has no result of that name", f.Name, a.Name, s.Name)
 		}
 		if !v.Type.Equal(a.Type) {
-			return fmt.Errorf("runtime: @%s: argument %%%s is %s, but @%s gives %s", f.Name, a.Name, a.Type, name, v.Type)
+			return fmt.Errorf("runtime: @%s: argument %%%s is %s, but @%s gives %s", f.Name, a.Name, a.Type, s.Name, v.Type)
 		}
 		x.hoisted = append(x.hoisted, a.Name)
 	}
 	x.stale = true
 	if c := opts.Chunks; c != nil {
-		parts, err := passes.Cut(m, name)
+		parts, err := passes.Cut(m, s.Name)
 		if err != nil {
 			return fmt.Errorf("runtime: %w", err)
 		}
 		for _, v := range s.Results {
 			if !slices.ContainsFunc(parts.List, func(p passes.Part) bool { return slices.Contains(p.Gives, parts.Results[v.Name]) }) {
-				return fmt.Errorf("runtime: @%s cannot run over chunks of nodes: %%%s has no row for each", name, v.Name)
+				return fmt.Errorf("runtime: @%s cannot run over chunks of nodes: %%%s has no row for each", s.Name, v.Name)
 			}
 		}
 		x.chunked = NewChunked(parts, c.Dir, c.Room, opts)
@@ -94,14 +95,13 @@ func (x *Function) addSetup(m *ir.Module, f *ir.Func, name string, opts Options)
 		}
 		return nil
 	}
-	var err error
 	x.setup, err = NewExecutable(m, s, opts)
 	return err
 }
 
 // Close ends the threads that the function started itself; see [Executable.Close].
 func (x *Function) Close() {
-	for _, e := range []*Executable{x.main, x.setup} {
+	for _, e := range []*Executable{x.Executable, x.setup} {
 		if e != nil {
 			e.Close()
 		}
@@ -114,11 +114,8 @@ func (x *Function) Close() {
 	}
 }
 
-// Name returns the name of the function.
-func (x *Function) Name() string { return x.main.Name() }
-
 // Main returns the function's own executable.
-func (x *Function) Main() *Executable { return x.main }
+func (x *Function) Main() *Executable { return x.Executable }
 
 // Setup returns the executable of the set-up, or nil where there is none, or it runs over chunks.
 func (x *Function) Setup() *Executable { return x.setup }
@@ -126,7 +123,7 @@ func (x *Function) Setup() *Executable { return x.setup }
 // Inputs returns the names of all inputs that must be bound: those of the
 // function and of its set-up, without what the set-up computes.
 func (x *Function) Inputs() []string {
-	all := slices.Concat(x.reads, x.main.Inputs())
+	all := slices.Concat(x.reads, x.Executable.Inputs())
 	if x.setup != nil {
 		all = append(x.setup.Inputs(), all...)
 	}
@@ -155,14 +152,14 @@ func (x *Function) Bind(name string, b *Buffer) error {
 	}
 	if ofSetup {
 		x.stale = true
-		if x.main.byName[name] == nil {
+		if x.byName[name] == nil {
 			return nil
 		}
 	}
 	if slices.Contains(x.hoisted, name) {
-		return fmt.Errorf("runtime: @%s: %%%s is computed by @%s and cannot be bound", x.Name(), name, setupOf(x.main.Func()))
+		return fmt.Errorf("runtime: @%s: %%%s is computed by @%s and cannot be bound", x.Name(), name, x.Func().Attrs.Str(passes.Setup))
 	}
-	return x.main.Bind(name, b)
+	return x.Executable.Bind(name, b)
 }
 
 // Run computes the function at a step, after its set-up where that is due; see
@@ -173,13 +170,13 @@ func (x *Function) Run(step uint64) error {
 			return err
 		}
 		for _, name := range x.hoisted {
-			if err := x.main.Bind(name, x.computed(name)); err != nil {
+			if err := x.Executable.Bind(name, x.computed(name)); err != nil {
 				return err
 			}
 		}
 		x.stale = false
 	}
-	return x.main.Run(step)
+	return x.Executable.Run(step)
 }
 
 func (x *Function) runSetup() error {
@@ -202,18 +199,5 @@ func (x *Function) Prepare() error {
 	if x.stale {
 		return nil
 	}
-	return x.main.Prepare()
+	return x.Executable.Prepare()
 }
-
-// Output returns a result of the last run, valid until the next one; nil when
-// there is no such result or no run has succeeded.
-func (x *Function) Output(name string) *Buffer { return x.main.Output(name) }
-
-// Read is [Executable.Read] of a result of the last run.
-func (x *Function) Read(name string) (*Buffer, error) { return x.main.Read(name) }
-
-// Result is [Executable.Result] of the last run.
-func (x *Function) Result(name string) *Buffer { return x.main.Result(name) }
-
-// Outputs returns the names of the results in order.
-func (x *Function) Outputs() []string { return x.main.Outputs() }

@@ -17,7 +17,7 @@ func sizesOnly(m *ir.Module, fn *ir.Func, args map[string]*Buffer) map[string]*B
 	for name, b := range args {
 		v := fn.Arg(name)
 		if v == nil { // of the set-up alone
-			v = m.Func(setupOf(fn)).Arg(name)
+			v = m.Func(fn.Attrs.Str(passes.Setup)).Arg(name)
 		}
 		bare[name] = b
 		if b.Graph == nil && b.DType == ir.F32 {
@@ -84,7 +84,7 @@ func TestValuesLieAligned(t *testing.T) {
 	if err := f.Run(0); err != nil {
 		t.Fatal(err)
 	}
-	e := f.main.exec.(*arenaExecutor)
+	e := f.exec.(*arenaExecutor)
 	base := uintptr(unsafe.Pointer(unsafe.SliceData(e.mem.arena.F32)))
 	for _, v := range e.mem.values {
 		at := addressOf(v.slot.view)
@@ -149,7 +149,7 @@ func TestChangingSizes(t *testing.T) {
 	m := parse(t, "graph.gsr")
 	f := mustFunction(t, m, "conv", Options{})
 	bindAll(t, f, moduleParams(t, m))
-	e := f.main.exec.(*arenaExecutor)
+	e := f.exec.(*arenaExecutor)
 	layouts, last, largest := 0, -1, 0
 	for k := range 60 {
 		n := 1000 + (k*37)%50

@@ -139,8 +139,8 @@ func inputArguments(t testing.TB, m *ir.Module, f *ir.Func, sz sizes, s rng.Stre
 	t.Helper()
 	all := &ir.Func{Name: f.Name}
 	fs := []*ir.Func{f}
-	if name := setupOf(f); name != "" {
-		fs = append(fs, m.Func(name))
+	if setup, _ := setupOf(m, f); setup != nil {
+		fs = append(fs, setup)
 	}
 	for _, g := range fs {
 		for _, a := range g.Args {

@@ -140,7 +140,7 @@ func inPlace(t *testing.T, name string, m *ir.Module, opts Options) []*Function 
 		f.Attrs = ir.Attrs{passes.Memory: passes.Shared}
 		fn := mustFunction(t, m, "f", opts)
 		var place [2]int
-		for _, a := range fn.main.exec.(*arenaExecutor).mem.values {
+		for _, a := range fn.exec.(*arenaExecutor).mem.values {
 			switch a.slot.value {
 			case op.Operands[i]:
 				place[0] = a.allocation

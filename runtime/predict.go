@@ -45,11 +45,11 @@ func PredictMemory(d Device, m *ir.Module, name string, inputs map[string]*Buffe
 	}
 	all := map[string]*Buffer{}
 	maps.Copy(all, inputs)
-	if s := setupOf(f); s != "" {
-		set := m.Func(s)
-		if set == nil {
-			return mem, fmt.Errorf("runtime: @%s names the set-up function @%s, which module @%s does not have", f.Name, s, m.Name)
-		}
+	set, err := setupOf(m, f)
+	if err != nil {
+		return mem, err
+	}
+	if set != nil {
 		e, err := predict(d, m, set, all, nil)
 		if err != nil {
 			return mem, err
@@ -176,7 +176,7 @@ func (e Extent) Buffer(t ir.Type) *Buffer {
 // Memory returns what the function holds now, after a run.
 func (x *Function) Memory() Memory {
 	var m Memory
-	for _, e := range []*Executable{x.setup, x.main} {
+	for _, e := range []*Executable{x.setup, x.Executable} {
 		if e == nil {
 			continue
 		}

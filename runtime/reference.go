@@ -19,6 +19,10 @@ func Reference(m *ir.Module, fn string, args, params map[string]*Buffer, seed rn
 	if f == nil {
 		return nil, fmt.Errorf("runtime: module @%s has no function @%s", m.Name, fn)
 	}
+	setup, err := setupOf(m, f)
+	if err != nil {
+		return nil, err
+	}
 	vals := map[string]ir.Val{}
 	for name, b := range args {
 		vals[name] = refValue(b)
@@ -30,7 +34,7 @@ func Reference(m *ir.Module, fn string, args, params map[string]*Buffer, seed rn
 	for _, run := range []struct {
 		fn   *ir.Func
 		step uint64
-	}{{m.Func(setupOf(f)), 0}, {f, step}} {
+	}{{setup, 0}, {f, step}} {
 		if run.fn == nil {
 			continue
 		}
