@@ -29,7 +29,6 @@ type memoryPlan struct {
 	shared      bool
 	values      []assignment
 	work        []workspace
-	saved       []savedSlot
 	allocations []allocation
 	end         int // the time after the last instruction
 
@@ -45,22 +44,15 @@ type assignment struct {
 	allocation int
 }
 
-// workspace is the scratch memory of an instruction.
+// workspace is the scratch memory of an instruction, or where it is saved what that leaves for its
+// gradients.
 type workspace struct {
 	at         *Instruction
-	device     Device
+	saved      bool
 	allocation int
 	view       Buffer
 	floats     int
 	pool       kernels.Scratch
-}
-
-// savedSlot is what an instruction leaves for its gradients.
-type savedSlot struct {
-	at         *Instruction
-	allocation int
-	view       Buffer
-	floats     int
 }
 
 // allocation is memory that is in use from instruction first to last: of one value
@@ -138,13 +130,13 @@ func (m *memoryPlan) place(e *arenaExecutor) {
 			p.varies = p.varies || varies(c)
 			p.matrix = p.matrix || len(c.dims) > 1
 		}
-		m.work = append(m.work, workspace{at: i, device: e.p.device, allocation: len(m.allocations), view: Buffer{DType: ir.F32}})
+		m.work = append(m.work, workspace{at: i, allocation: len(m.allocations), view: Buffer{DType: ir.F32}})
 		m.allocations = append(m.allocations, allocation{first: k, last: k, matrix: true, varies: slices.ContainsFunc(i.in, varies) || slices.ContainsFunc(i.outs, varies)})
 		if l := i.saved; l != nil {
-			if n := slices.IndexFunc(m.saved, func(o savedSlot) bool { return o.at.saved == l }); n >= 0 {
-				m.allocations[m.saved[n].allocation].last = k
+			if n := slices.IndexFunc(m.work, func(w workspace) bool { return w.saved && w.at.saved == l }); n >= 0 {
+				m.allocations[m.work[n].allocation].last = k
 			} else {
-				m.saved = append(m.saved, savedSlot{at: i, allocation: len(m.allocations), view: Buffer{DType: ir.F32}})
+				m.work = append(m.work, workspace{at: i, saved: true, allocation: len(m.allocations), view: Buffer{DType: ir.F32}})
 				m.allocations = append(m.allocations, allocation{first: k, last: k, matrix: true, varies: slices.ContainsFunc(i.in, varies)})
 			}
 		}
@@ -227,14 +219,13 @@ func (m *memoryPlan) measure() {
 	}
 	for k := range m.work {
 		w := &m.work[k]
-		floats, pool := w.device.Workspace(&w.at.Call)
-		w.floats, w.pool = floats, w.pool.Max(pool)
+		if w.saved {
+			w.floats = w.at.savedFloats()
+		} else {
+			floats, pool := w.at.p.device.Workspace(&w.at.Call)
+			w.floats, w.pool = floats, w.pool.Max(pool)
+		}
 		need(w.allocation, 4*w.floats)
-	}
-	for k := range m.saved {
-		l := &m.saved[k]
-		l.floats = l.at.savedFloats()
-		need(l.allocation, 4*l.floats)
 	}
 }
 
@@ -302,12 +293,12 @@ func (m *memoryPlan) leave(views, live []view) {
 	for k := range m.work {
 		w := &m.work[k]
 		w.view.F32, w.at.scratch = nil, nil
+		if w.saved {
+			w.at.saved.mem = nil
+		}
 		if w.at.fused != nil {
 			clear(w.at.fused.chain.Inputs)
 		}
-	}
-	for k := range m.saved {
-		m.saved[k].view.F32, m.saved[k].at.saved.mem = nil, nil
 	}
 	goruntime.GC()
 }
@@ -330,12 +321,11 @@ func (m *memoryPlan) provide(d Device) error {
 	for k := range m.work {
 		w := &m.work[k]
 		d.View(&w.view, &m.arena, m.allocations[w.allocation].at, w.floats)
-		w.at.scratch, w.at.extra, w.at.work = w.view.F32, 0, w.view.Device.Elements
-	}
-	for k := range m.saved {
-		l := &m.saved[k]
-		d.View(&l.view, &m.arena, m.allocations[l.allocation].at, l.floats)
-		l.at.saved.mem = l.view.F32
+		if w.saved {
+			w.at.saved.mem = w.view.F32
+		} else {
+			w.at.scratch, w.at.extra, w.at.work = w.view.F32, 0, w.view.Device.Elements
+		}
 	}
 	return nil
 }
@@ -348,12 +338,9 @@ func (m *memoryPlan) plan() Plan {
 	}
 	for _, w := range m.work {
 		p.Unshared += 4 * w.floats
-		if w.floats > 0 {
+		if w.floats > 0 && !w.saved {
 			p.Values++
 		}
-	}
-	for _, l := range m.saved {
-		p.Unshared += 4 * l.floats
 	}
 	for _, q := range m.allocations {
 		if q.room > 0 {
@@ -384,7 +371,9 @@ func (c *slot) bytes() int {
 func (m *memoryPlan) held() int {
 	n := 4 * cap(m.arena.F32)
 	for _, w := range m.work {
-		n += 4 * w.at.extra
+		if !w.saved {
+			n += 4 * w.at.extra
+		}
 	}
 	return n
 }
