@@ -8,7 +8,7 @@ import (
 )
 
 var graphKernels = map[string]Kernel{
-	"spmm":        spmm,
+	"spmm":        func(k *Call) error { return sparseProduct(k, kernels.Epilogue{}) },
 	"sddmm":       sddmm,
 	"spmax":       spmax,
 	"spmax_grad":  spmaxGrad,
@@ -54,8 +54,6 @@ var graphKernels = map[string]Kernel{
 		return nil
 	},
 }
-
-func spmm(k *Call) error { return sparseProduct(k, kernels.Epilogue{}) }
 
 // productHeads returns how many values an entry or a node has in a sparse product.
 func productHeads(k *Call) int {

@@ -10,7 +10,7 @@ import (
 )
 
 var matrixKernels = map[string]Kernel{
-	"matmul":             matmul,
+	"matmul":             func(k *Call) error { return product(k, kernels.Epilogue{}) },
 	"to_dense":           toDense,
 	"concat":             concat,
 	"columns":            columns,
@@ -27,8 +27,6 @@ var matrixKernels = map[string]Kernel{
 	"pair_dot":           pairDot,
 	"pair_gather":        pairGather,
 }
-
-func matmul(k *Call) error { return product(k, kernels.Epilogue{}) }
 
 // product multiplies operands 0 and 1.
 func product(k *Call, epi kernels.Epilogue) error {
