@@ -75,12 +75,11 @@ func (g graphTask) DataInfo(d runtime.Device, _ *config.Config, _ data.Split) pa
 	return f
 }
 
-func (g graphTask) extent(cfg *config.Config, _ data.Split) extent {
-	x := extent{most: map[string]int{"G": min(cfg.Train.BatchGraphs, len(g.Graphs))}, entries: 2 * g.NumEdges()}
+func (g graphTask) searched(cfg *config.Config) (pairs int64) {
 	for _, one := range g.Graphs {
-		x.candidates = add(x.candidates, nearest(cfg, one.N))
+		pairs += nearest(cfg, one.N)
 	}
-	return x
+	return pairs
 }
 
 func (g graphTask) advice(*trainer) string {

@@ -4,20 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	goruntime "runtime"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/internal/budget"
-	"github.com/gsrc-dev/gsrc/ir"
-	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime"
 )
 
 // checkMemory refuses a run that would take more than Options.Memory, before it has
-// allocated anything. The exact forecast takes time, and memory where candidates are
-// many; bounds of it, from the program's types alone, settle nearly every run.
+// allocated anything.
 func (t *trainer) checkMemory() error {
 	total, beside := t.opts.Memory, int64(0)
 	if total <= 0 {
@@ -26,7 +23,7 @@ func (t *trainer) checkMemory() error {
 	}
 	total = t.device.MemoryLimit(total)
 	limit := total - max(0, beside-total/10)
-	least, most, what := t.bounds()
+	least, what := t.leastMemory()
 	without := ""
 	exceeded := func(need int64, what string) error {
 		if need < 10*beside {
@@ -43,9 +40,6 @@ func (t *trainer) checkMemory() error {
 	}
 	if least > limit {
 		return exceeded(least, what)
-	}
-	if most <= limit && t.opts.NewExecutor == nil {
-		return nil
 	}
 	if t.cfg.Candidates.TwoStep > 0 { // how many nodes are two steps away is known when they were all looked for
 		less := *t.cfg
@@ -123,114 +117,23 @@ func (f *Forecast) largest() string {
 	return what
 }
 
-// workspaces is how much more than the values of its functions a step may take: what
-// kernels need beside them.
-const workspaces = 2
-
-// bounds returns what training takes at least, and at most, in bytes, and what takes most.
-func (t *trainer) bounds() (least, most int64, what string) {
-	largest := int64(-1)
-	part := func(name string, n int64) {
-		if least = add(least, n); n > largest {
-			largest, what = n, name
+// leastMemory returns what training takes at least, in bytes, as far as options alone say, and what
+// takes most of it: sizes that a forecast, which looks at samples of the graph, would itself take
+// memory for, or which it does not count.
+func (t *trainer) leastMemory() (least int64, what string) {
+	parts := map[string]int64{"parameters and Adam's moments": budget.Mul(4, int64(parameterBytes(t.prog.Module)))}
+	if refines(t.prog.Module) && t.cfg.Candidates.Structure != "raw" {
+		parts["the search for candidates"] = budget.Mul(8, t.job.Task.searched(t.cfg)) // the similar nodes of each, of which some are mutual or neighbours
+		if d := t.cfg.DeepWalk; d.Width > 0 {
+			parts["DeepWalk"] = deepWalkOptions(t.cfg).Bytes(t.info.Nodes)
 		}
 	}
-	cfg := t.cfg
-	dims := map[string]int{} // at most
-	refined := refines(t.prog.Module)
-	learned := refined && cfg.Candidates.Structure != "raw"
-	size := t.job.Task.extent(cfg, t.split)
-	maps.Copy(dims, size.most)
-	maps.Copy(dims, size.fixed)
-	x, nodes, entries := t.info.Features, t.info.Nodes, size.entries
-	candidates := int64(0)
-	if learned {
-		candidates = size.candidates
-		if size.deepWalk > 0 {
-			part("DeepWalk", size.deepWalk)
+	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		if least += min(parts[name], math.MaxInt64-least); what == "" || parts[name] > parts[what] {
+			what = name
 		}
 	}
-	dims["N"] = nodes
-	if refined { // the similar nodes of each, of which some are mutual or neighbours
-		part("the search for candidates", budget.Mul(8, candidates))
-	}
-	part("parameters and Adam's moments", budget.Mul(4, int64(parameterBytes(t.prog.Module))))
-	other := max(nodes, entries+2*int(min(candidates, ir.MaxSize))) // of sizes that are found in steps
-	one, in := int64(0), ""
-	most = fixedBytes
-	for _, f := range t.prog.Funcs {
-		most = add(most, moduleOpBytes*int64(len(f.Body)))
-	}
-	functions := runs(t.prog.Module, cfg)
-	if cfg.Train.Sampler == neighbors { // its batches, and chunks of nodes, are in the forecast
-		drawn := append(drawing(t.prog.Module, cfg), "classify", "encode", "probability", "rows")
-		functions = slices.DeleteFunc(functions, func(x running) bool { return slices.Contains(drawn, x.name) })
-		most = 1 << 62
-	}
-	if refined && cfg.Model.Edges.Judge == models.JudgeEvidence {
-		most = add(most, declaredEvidenceBytes+declaredSpectrumBytes)
-		if learned {
-			for _, name := range slices.Concat(judges[:]...) {
-				functions = append(functions, running{name, "evidence"})
-			}
-			most = add(most, 20*newPairs+int64(regressionScratch().Bytes(goruntime.GOMAXPROCS(0))))
-		}
-	}
-	for _, name := range functions {
-		fns := withSetup(t.prog.Module, t.prog.Func(name.name))
-		if name.phase == "evidence" && cfg.Train.Sampler == neighbors {
-			fns = fns[:1] // the set-up runs over chunks of nodes, with values in files
-		}
-		for _, f := range fns {
-			for _, op := range f.Body {
-				for _, r := range op.Results {
-					n := valueBytes(r.Type, dims, other, len(x.Val))
-					most = add(most, budget.Mul(workspaces, n))
-					if _, err := r.Type.Shape(size.fixed); err == nil && r.Type.Layout == ir.Dense && n > one {
-						one, in = n, f.Name
-					}
-				}
-			}
-			most = add(most, opBytes*int64(len(f.Body)))
-		}
-	}
-	if one > 0 {
-		part("the values of @"+in, one)
-	}
-	// The data and the transpose, graphs and their candidates with what is known of each.
-	rest := add(12*int64(len(x.RowPtr)+len(x.Col)+len(x.Val)+len(x.Dense)), budget.Mul(128, add(candidates, int64(entries+nodes))))
-	return least, add(add(most, least), rest), what
-}
-
-// valueBytes returns at most what a value takes: dimensions that are not known are of
-// size other.
-func valueBytes(t ir.Type, dims map[string]int, other, stored int) int64 {
-	n := int64(4)
-	if t.DType == ir.I64 || t.DType == ir.F64 {
-		n = 8
-	}
-	switch {
-	case t.Layout == ir.CSR:
-		return 16 * int64(stored)
-	case t.IsGraph():
-		return 24 * int64(other)
-	}
-	for _, d := range t.Dims {
-		size, err := d.Resolve(dims)
-		if err != nil {
-			size = other
-		}
-		n = budget.Mul(n, int64(size))
-	}
-	return n
-}
-
-// add returns a sum of sizes, which stays at the largest number.
-func add(a, b int64) int64 {
-	if a > 1<<62 || b > 1<<62 {
-		return 1 << 62
-	}
-	return a + b
+	return least, what
 }
 
 // nearest bounds how many pairs the search for candidates among n nodes finds.

@@ -66,8 +66,8 @@ func allocated(f func()) uint64 {
 	return b.TotalAlloc - a.TotalAlloc
 }
 
-// The bounds that spare a run the exact forecast enclose it.
-func TestBoundsEncloseTheForecast(t *testing.T) {
+// What a run is taken to need at least is no more than its forecast.
+func TestLeastMemoryIsBelowTheForecast(t *testing.T) {
 	for _, sets := range [][]string{
 		{"gcn"}, {"gcn", "synthetic.nodes=60", "synthetic.features=8"}, {"gcnii"}, {"mlp", "model.hidden=200"}, {"gat"}, {"acm"}, {"grand"}, {"sage"}, {"linear", "model.linear.steps=4", "model.smooth.alpha=0.8", "model.smooth.correct=0.5"}, {"label-propagation"}, {"gcn", "train.self_training=3"},
 		{"ecl-gsr"}, {"ecl-gsr", "train.anchors=100"}, {"ecl-gsr", "train.sampler=edges"}, {"ecl-gsr", "train.anchors=0", "model.views.blur=0.03"},
@@ -83,14 +83,14 @@ func TestBoundsEncloseTheForecast(t *testing.T) {
 			t.Fatal(err)
 		}
 		tr := started(t, Job{Model: sets[0], Task: Nodes(ds)}, cfg, Options{})
-		least, most, _ := tr.bounds()
+		least, _ := tr.leastMemory()
 		f, err := tr.job.Task.Forecast(nil, tr.prog.Module, cfg, tr.split, 0)
 		tr.close()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if int64(f.Peak) < least || int64(f.Peak) > most {
-			t.Errorf("%v: a forecast of %d bytes, outside its bounds %d and %d", sets, f.Peak, least, most)
+		if int64(f.Peak) < least {
+			t.Errorf("%v: a forecast of %d bytes, and %d are the least", sets, f.Peak, least)
 		}
 	}
 }

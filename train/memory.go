@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/runtime"
@@ -201,7 +202,12 @@ const (
 func parameterBytes(prog *ir.Module) int {
 	params := int64(0)
 	for _, v := range prog.Params {
-		params = add(params, valueBytes(v.Type, nil, 0, 0))
+		shape, _ := v.Type.Shape(nil) // optim.New refuses others
+		n := int64(4)
+		for _, d := range shape {
+			n = budget.Mul(n, int64(d))
+		}
+		params += min(n, math.MaxInt64-params)
 	}
 	return int(min(params, math.MaxInt))
 }

@@ -106,15 +106,7 @@ func (n nodeTask) DataInfo(_ runtime.Device, cfg *config.Config, split data.Spli
 	return f
 }
 
-func (n nodeTask) extent(cfg *config.Config, split data.Split) extent {
-	x := extent{fixed: n.DataInfo(nil, cfg, split).Dims, most: map[string]int{}, entries: 2 * len(n.Graph.Edges), candidates: nearest(cfg, n.Graph.N)}
-	x.most["T"] = len(mostTrained(cfg, split, n.Graph.N, n.Classes))
-	if d := cfg.DeepWalk; d.Width > 0 {
-		o := graph.DeepWalkOptions{Dim: d.Width, WalksPerNode: d.Walks, WalkLength: d.Length, Window: d.Window, Negatives: d.Negatives}
-		x.deepWalk = o.Bytes(n.Graph.N)
-	}
-	return x
-}
+func (n nodeTask) searched(cfg *config.Config) int64 { return nearest(cfg, n.Graph.N) }
 
 // advice names what the program reads, and the samplers that its steps can take.
 func (n nodeTask) advice(t *trainer) string {

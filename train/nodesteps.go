@@ -387,18 +387,21 @@ func (t *nodeSteps) deepWalk() ([]float32, error) {
 	}
 	t.state.Phase = "deepwalk"
 	rss.Enter("deepwalk")
-	d := t.cfg.DeepWalk
-	x, err := graph.DeepWalk(t.pool, t.ds.Graph, graph.DeepWalkOptions{
-		Dim: d.Width, WalksPerNode: d.Walks, WalkLength: d.Length, Window: d.Window, Negatives: d.Negatives, Epochs: d.Epochs, Seed: t.seed(),
-		Progress: func(done, total int) error {
-			t.observe(done, total, math.NaN())
-			return t.ctx.Err()
-		},
-	})
+	o := deepWalkOptions(t.cfg)
+	o.Progress = func(done, total int) error {
+		t.observe(done, total, math.NaN())
+		return t.ctx.Err()
+	}
+	x, err := graph.DeepWalk(t.pool, t.ds.Graph, o)
 	if err != nil {
 		return nil, err
 	}
 	return x, t.writeStruct(x)
+}
+
+func deepWalkOptions(c *config.Config) graph.DeepWalkOptions {
+	d := c.DeepWalk
+	return graph.DeepWalkOptions{Dim: d.Width, WalksPerNode: d.Walks, WalkLength: d.Length, Window: d.Window, Negatives: d.Negatives, Epochs: d.Epochs, Seed: uint64(c.Train.Seed)}
 }
 
 // encode returns the embedding [N, F] of the current encoder where the device has

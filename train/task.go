@@ -47,8 +47,8 @@ type Task interface {
 
 	// check returns an error if a program is one for another task.
 	check(m *ir.Module) error
-	// extent bounds the sizes of the values that a program computes.
-	extent(cfg *config.Config, split data.Split) extent
+	// searched bounds how many pairs a search for new edges finds.
+	searched(cfg *config.Config) int64
 	// advice says which options make a run, which is compiled, take less memory.
 	advice(t *trainer) string
 	// compare fills in what a result says of the graph before training and, if the run
@@ -93,13 +93,4 @@ func (i *TaskInfo) ClassName(class int) string {
 		return fmt.Sprintf("%q", i.ClassNames[class])
 	}
 	return fmt.Sprint(class)
-}
-
-// extent is how large a task's values get.
-type extent struct {
-	fixed      map[string]int // sizes that are the same in every step
-	most       map[string]int // others, at most
-	entries    int            // of all graphs' structures
-	candidates int64          // pairs that a search for new edges finds
-	deepWalk   int64          // bytes
 }
