@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
@@ -111,7 +110,8 @@ func (b *batcher) draw(f *function, step int) error {
 	b.st.Rebuild(batch.Graph)
 	b.g.Graph, b.g.Dims[0], b.g.Dims[1] = &b.st, b.st.N, b.st.E
 	b.gather(b.t.ds.X, batch.Nodes)
-	b.setAnchors(batch.Anchors, nil)
+	b.anchors.I64 = numbers(b.anchors.I64[:0], batch.Anchors)
+	b.anchors.Dims[0] = len(batch.Anchors)
 	inputs := append(make([]namedBuffer, 0, 5), namedBuffer{"x", b.x}, namedBuffer{"g", b.g}, namedBuffer{"anchors", b.anchors})
 	if e := b.t.edges.prior; e != nil && f.reads["w"] {
 		b.w.F32 = e.OfEntries(b.w.F32, batch.Graph, &b.st, batch.Nodes)
@@ -133,21 +133,9 @@ func (b *batcher) bindWhole(step int) error {
 		return b.draw(nil, step)
 	}
 	batch := b.sampler.Batch(uint64(step))
-	b.setAnchors(batch.Anchors, batch.Nodes)
+	b.anchors.I64 = answers(b.anchors.I64[:0], batch.Nodes, batch.Anchors)
+	b.anchors.Dims[0] = len(batch.Anchors)
 	return b.t.prog.bind("anchors", b.anchors)
-}
-
-// setAnchors makes the given nodes the samples; nodes, if not nil, gives the
-// number of each in the whole graph.
-func (b *batcher) setAnchors(anchors, nodes []int32) {
-	a := b.anchors
-	a.I64, a.Dims[0] = slices.Grow(a.I64[:0], len(anchors)), len(anchors)
-	for _, v := range anchors {
-		if nodes != nil {
-			v = nodes[v]
-		}
-		a.I64 = append(a.I64, int64(v))
-	}
 }
 
 // featureRows are the features of some nodes, in memory that is used again.

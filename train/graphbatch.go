@@ -5,7 +5,6 @@ import (
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
-	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
@@ -19,21 +18,18 @@ type graphBatch struct {
 	b       data.Batch
 	st      graph.Structure // of the union
 	members graph.Structure // from nodes to graphs
-	rows    kernels.CSR     // of x, where that is sparse
-	columns kernels.CSR     // the transpose
 	weights []float32       // a one for each entry
 
-	x, g, batch, labels, targets, w *runtime.Buffer
-	present                         *runtime.Buffer // which nodes are no padding
+	featureRows                  // which the batch gathers
+	g, batch, labels, targets, w *runtime.Buffer
+	present                      *runtime.Buffer // which nodes are no padding
 
 	refined *candidateBatch // nil where edges are not refined
 }
 
 func newGraphBatch(c *data.Collection, share []float64) *graphBatch {
-	b := &graphBatch{c: c, share: share, x: runtime.Zeros(0, c.X.Cols), labels: runtime.I64(nil, 0), targets: runtime.Zeros(0, c.Classes), w: runtime.Zeros(0), present: runtime.Zeros(0)}
-	if c.X.IsSparse() {
-		b.x = &runtime.Buffer{DType: ir.F32, Dims: make([]int, 2), Sparse: &runtime.SparseMatrix{ByRow: &b.rows, ByCol: &b.columns}}
-	}
+	b := &graphBatch{c: c, share: share, labels: runtime.I64(nil, 0), targets: runtime.Zeros(0, c.Classes), w: runtime.Zeros(0), present: runtime.Zeros(0)}
+	b.init(c.X)
 	b.g, b.batch = runtime.Graph(&b.st), runtime.Block(&b.members)
 	return b
 }
@@ -75,10 +71,7 @@ func (b *graphBatch) join(graphs []int32, refined bool) error {
 // without a class, which is predicted and never trained on, has targets of 0.
 func (b *graphBatch) answers() {
 	l, n := b.labels, len(b.b.Labels)
-	l.I64, l.Dims[0] = slices.Grow(l.I64[:0], n), n
-	for _, v := range b.b.Labels {
-		l.I64 = append(l.I64, int64(v))
-	}
+	l.I64, l.Dims[0] = numbers(l.I64[:0], b.b.Labels), n
 	if b.share == nil {
 		return
 	}

@@ -105,7 +105,7 @@ func (g graphTask) start(t *trainer) (steps, error) {
 	}
 	var share []float64
 	if t.prog.takes("targets") {
-		labels := answers(c.Labels, t.split.Train)
+		labels := answers(nil, c.Labels, t.split.Train)
 		share = shares(labels, c.Classes)
 		for k := range share {
 			share[k] *= float64(len(labels))

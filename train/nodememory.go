@@ -68,9 +68,9 @@ func (n nodeTask) predict(d runtime.Device, prog *ir.Module, cfg *config.Config,
 		return nil, err
 	}
 	p := &predictor{forecaster: newForecaster(d, prog, cfg), loaded: map[string]int{}, ds: ds, g: st, dims: n.DataInfo(d, cfg, split).Dims, val: len(split.Val), split: split}
-	p.train, p.outer = numbers(mostTrained(cfg, split, ds.Graph.N, ds.Classes)), numbers(split.Outer)
+	p.train, p.outer = numbers(nil, mostTrained(cfg, split, ds.Graph.N, ds.Classes)), numbers(nil, split.Outer)
 	if split.Outer == nil {
-		p.outer = numbers(split.Halved().Outer)
+		p.outer = numbers(nil, split.Halved().Outer)
 	}
 	p.dims["N"], p.dims["T"] = ds.Graph.N, len(p.train)
 	if cfg.Train.Sampler == "edges" { // both ends of each seed edge, if no two share one

@@ -232,7 +232,7 @@ func (n nodeTask) start(t *trainer) (steps, error) {
 	}
 	if t.prog.takes(models.OuterIdx) {
 		outer := t.split.Outer
-		in[models.OuterIdx], in[models.OuterLabels] = runtime.I64(numbers(outer), len(outer)), runtime.I64(answers(ds.Labels, outer), len(outer))
+		in[models.OuterIdx], in[models.OuterLabels] = runtime.I64(numbers(nil, outer), len(outer)), runtime.I64(answers(nil, ds.Labels, outer), len(outer))
 	}
 	if t.prog.takes(models.SelfLoops) {
 		loops := ds.Loops

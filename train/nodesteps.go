@@ -359,7 +359,7 @@ func (t *nodeSteps) scoreLogits(logits *runtime.Buffer) (score, error) {
 	}
 	if t.scored == nil {
 		for _, nodes := range [][]int32{t.split.Train, t.split.Val} {
-			rows, labels := runtime.I64(numbers(nodes), len(nodes)), runtime.I64(answers(t.info.Labels, nodes), len(nodes))
+			rows, labels := runtime.I64(numbers(nil, nodes), len(nodes)), runtime.I64(answers(nil, t.info.Labels, nodes), len(nodes))
 			if err := errors.Join(t.device.ToDevice(rows), t.device.ToDevice(labels)); err != nil {
 				return score{}, err
 			}

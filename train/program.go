@@ -357,21 +357,21 @@ func (p *program) stepsGraph() bool {
 	return f != nil && f.Result(models.NextPrefix+"p") != nil
 }
 
-// numbers are those of nodes, and answers their labels, as programs read them.
-func numbers(nodes []int32) []int64 {
-	out := make([]int64, len(nodes))
-	for i, v := range nodes {
-		out[i] = int64(v)
+// numbers appends those of nodes to dst, and answers their labels, as programs read them.
+func numbers(dst []int64, nodes []int32) []int64 {
+	dst = slices.Grow(dst, len(nodes))
+	for _, v := range nodes {
+		dst = append(dst, int64(v))
 	}
-	return out
+	return dst
 }
 
-func answers(labels, nodes []int32) []int64 {
-	out := make([]int64, len(nodes))
-	for i, v := range nodes {
-		out[i] = int64(labels[v])
+func answers(dst []int64, labels, nodes []int32) []int64 {
+	dst = slices.Grow(dst, len(nodes))
+	for _, v := range nodes {
+		dst = append(dst, int64(labels[v]))
 	}
-	return out
+	return dst
 }
 
 // targets returns [len(labels), classes], in the column of each node's class what

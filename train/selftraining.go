@@ -67,7 +67,7 @@ func (t *nodeSteps) confident(n int) (found [][2]int32, err error) {
 // learn makes the given training nodes and added ones, with their labels, what training
 // steps learn from.
 func (t *nodeSteps) learn(added [][2]int32) error {
-	idx, labels := numbers(t.split.Train), answers(t.ds.Labels, t.split.Train)
+	idx, labels := numbers(nil, t.split.Train), answers(nil, t.ds.Labels, t.split.Train)
 	for _, a := range added {
 		idx, labels = append(idx, int64(a[0])), append(labels, int64(a[1]))
 	}
