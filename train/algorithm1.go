@@ -93,10 +93,8 @@ func (t *trainer) threshold() float64 {
 	return t.cfg.Model.Edges.Threshold
 }
 
-// supervised trains @train and evaluates @classify on the graph as it is.
-type supervised struct{ *trainer }
-
-func (t supervised) run() error {
+// supervise trains @train and evaluates @classify on the graph as it is.
+func (t *trainer) supervise() error {
 	f, err := t.steps.function("train")
 	if err != nil {
 		return err

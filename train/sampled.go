@@ -347,10 +347,7 @@ func (s *sampled) run(epoch int) (loss float64, err error) {
 		first = s.t.cfg.Train.PretrainSteps
 	}
 	if s.epoch != epoch {
-		s.order = s.order[:0]
-		for i := range s.t.nodes {
-			s.order = append(s.order, int32(i))
-		}
+		s.order = indices[int32](len(s.t.nodes))
 		shuffle(s.order, s.t.stream("batches").At(uint64(epoch)))
 		s.epoch = epoch
 	}

@@ -458,7 +458,7 @@ func (t *trainer) procedure() (func() error, error) {
 		return !slices.ContainsFunc(names, func(n string) bool { return t.prog.Func(n) == nil })
 	}
 	if has("train", "classify") {
-		return supervised{t}.run, nil
+		return t.supervise, nil
 	}
 	r, ok := t.steps.(refiner)
 	if ok && unsupervised(t.module) {
