@@ -103,17 +103,11 @@ func (t *nodeSteps) evaluate() (score, error) {
 	t.stop = t.ctx.Err
 	defer func() { t.stop = nil }()
 	if by := t.cfg.Train.Select; by == "accuracy" || by == "loss" {
-		if t.chunk > 0 {
-			if _, err := runChunked(t, "classify", g, w); err != nil {
-				return score{}, err
-			}
-			return t.scoreLogits(t.chunked["classify"].Result("logits"))
-		}
-		f, err := t.runClassifier(g, w, changed)
+		c, err := t.runClassifier(g, w, changed)
 		if err != nil {
 			return score{}, err
 		}
-		return t.scoreLogits(f.Result("logits"))
+		return t.scoreLogits(c.Result("logits"))
 	}
 	logits, _, err := t.classify(g, w, changed)
 	if err != nil {
@@ -294,8 +288,16 @@ func (t *nodeSteps) begin() error {
 	return t.prog.bindVector("w", t.edges.prior.OfEntries(nil, t.ds.Graph, t.prog.inputs["g"].Graph, nil))
 }
 
+// results are those of a function that has run, where they lie.
+type results interface {
+	Result(name string) *runtime.Buffer
+}
+
 // runClassifier runs the classifier on a graph with weights per entry (nil: ones).
-func (t *nodeSteps) runClassifier(g, w *runtime.Buffer, rebind bool) (*function, error) {
+func (t *nodeSteps) runClassifier(g, w *runtime.Buffer, rebind bool) (results, error) {
+	if t.chunk > 0 {
+		return runChunked(t, "classify", g, w)
+	}
 	_, made := t.prog.fns["classify"]
 	f, err := t.prog.function("classify")
 	if err != nil {
@@ -317,21 +319,16 @@ func (t *nodeSteps) runClassifier(g, w *runtime.Buffer, rebind bool) (*function,
 // and returns its logits [N, classes] and probabilities, valid until the next
 // run.
 func (t *nodeSteps) classify(g, w *runtime.Buffer, rebind bool) (logits, probs *runtime.Buffer, err error) {
-	if t.chunk > 0 {
-		c, err := runChunked(t, "classify", g, w)
+	c, err := t.runClassifier(g, w, rebind)
+	if err != nil {
+		return nil, nil, err
+	}
+	logits, probs = c.Result("logits"), c.Result("probabilities")
+	if f, ok := c.(*function); ok { // and not chunks, which the host has
+		if logits, err = f.Read("logits"); err == nil {
+			probs, err = f.Read("probabilities")
+		}
 		if err != nil {
-			return nil, nil, err
-		}
-		logits, probs = c.Result("logits"), c.Result("probabilities")
-	} else {
-		f, err := t.runClassifier(g, w, rebind)
-		if err != nil {
-			return nil, nil, err
-		}
-		if logits, err = f.Read("logits"); err != nil {
-			return nil, nil, err
-		}
-		if probs, err = f.Read("probabilities"); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -382,21 +379,29 @@ func (t *nodeSteps) scoreLogits(logits *runtime.Buffer) (score, error) {
 // deepWalk computes the structural attributes, or reads them from the run
 // directory, where it leaves them for a resumption.
 func (t *nodeSteps) deepWalk() ([]float32, error) {
-	if x, err := t.readStruct(); x != nil || err != nil {
-		return x, err
+	o := deepWalkOptions(t.cfg)
+	key := fmt.Sprintf("%s seed %d %+v", t.ds.Checksum, t.cfg.Train.Seed, t.cfg.DeepWalk) // everything that they depend on
+	if t.dir != nil {
+		switch f, err := safetensors.ReadFile(t.dir.Path(checkpoint.StructFile)); {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return nil, err
+		case f.Sealed && f.Metadata["key"] == key:
+			return safetensors.Get[float32](f, "x_struct", t.ds.Graph.N, o.Dim)
+		}
 	}
 	t.state.Phase = "deepwalk"
 	rss.Enter("deepwalk")
-	o := deepWalkOptions(t.cfg)
 	o.Progress = func(done, total int) error {
 		t.observe(done, total, math.NaN())
 		return t.ctx.Err()
 	}
 	x, err := graph.DeepWalk(t.pool, t.ds.Graph, o)
-	if err != nil {
-		return nil, err
+	if err != nil || t.dir == nil {
+		return x, err
 	}
-	return x, t.writeStruct(x)
+	f := &safetensors.File{Metadata: map[string]string{"key": key}, Tensors: []safetensors.Tensor{{Name: "x_struct", Shape: []int{t.ds.Graph.N, o.Dim}, Data: x}}}
+	return x, atomicfile.Write(t.dir.Path(checkpoint.StructFile), f.Write)
 }
 
 func deepWalkOptions(c *config.Config) graph.DeepWalkOptions {
@@ -436,37 +441,4 @@ func (t *nodeSteps) encode() (*runtime.Buffer, error) {
 	}
 	f.current = !f.reads["ramp"] && !slices.ContainsFunc(t.prog.Func("encode").Body, (*ir.Op).Draws) // others change without notice
 	return h, t.prog.bind("embedding", h)
-}
-
-// structKey identifies structural attributes: everything that they depend on.
-func (t *nodeSteps) structKey() string {
-	return fmt.Sprintf("%s seed %d %+v", t.ds.Checksum, t.cfg.Train.Seed, t.cfg.DeepWalk)
-}
-
-// readStruct reads the structural attributes that an earlier part of the run
-// left; nil if there are none.
-func (t *nodeSteps) readStruct() ([]float32, error) {
-	if t.dir == nil {
-		return nil, nil
-	}
-	f, err := safetensors.ReadFile(t.dir.Path(checkpoint.StructFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if !f.Sealed || f.Metadata["key"] != t.structKey() {
-		return nil, nil
-	}
-	return safetensors.Get[float32](f, "x_struct", t.ds.Graph.N, t.cfg.DeepWalk.Width)
-}
-
-func (t *nodeSteps) writeStruct(x []float32) error {
-	if t.dir == nil {
-		return nil
-	}
-	f := &safetensors.File{Metadata: map[string]string{"key": t.structKey()},
-		Tensors: []safetensors.Tensor{{Name: "x_struct", Shape: []int{t.ds.Graph.N, t.cfg.DeepWalk.Width}, Data: x}}}
-	return atomicfile.Write(t.dir.Path(checkpoint.StructFile), f.Write)
 }
