@@ -117,10 +117,11 @@ func (f *Forecast) largest() string {
 	return what
 }
 
-// leastMemory returns what training takes at least, in bytes, as far as options alone say, and what
-// takes most of it: sizes that a forecast, which looks at samples of the graph, would itself take
-// memory for, or which it does not count.
+// leastMemory returns what training takes at least, in bytes, as far as options and types alone say,
+// and what takes most of it: sizes that a forecast, which looks at samples of the graph, would itself
+// take memory for, or which it does not count.
 func (t *trainer) leastMemory() (least int64, what string) {
+	in := ""
 	parts := map[string]int64{"parameters and Adam's moments": budget.Mul(4, int64(parameterBytes(t.prog.Module)))}
 	if refines(t.prog.Module) && t.cfg.Candidates.Structure != "raw" {
 		parts["the search for candidates"] = budget.Mul(8, t.job.Task.searched(t.cfg)) // the similar nodes of each, of which some are mutual or neighbours
@@ -128,6 +129,22 @@ func (t *trainer) leastMemory() (least int64, what string) {
 			parts["DeepWalk"] = deepWalkOptions(t.cfg).Bytes(t.info.Nodes)
 		}
 	}
+	fixed, largest := t.job.Task.DataInfo(nil, t.cfg, t.split).Dims, int64(0)
+	for _, x := range runs(t.prog.Module, t.cfg) {
+		if t.cfg.Train.Sampler == neighbors { // of batches, and chunks of nodes, the forecast knows
+			break
+		}
+		for _, f := range withSetup(t.prog.Module, t.prog.Func(x.name)) {
+			for _, op := range f.Body {
+				for _, r := range op.Results {
+					if n := denseBytes(r.Type, fixed); n > largest {
+						largest, in = n, "the values of @"+f.Name
+					}
+				}
+			}
+		}
+	}
+	parts[in] = largest
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
 		if least += min(parts[name], math.MaxInt64-least); what == "" || parts[name] > parts[what] {
 			what = name

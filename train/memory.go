@@ -202,12 +202,23 @@ const (
 func parameterBytes(prog *ir.Module) int {
 	params := int64(0)
 	for _, v := range prog.Params {
-		shape, _ := v.Type.Shape(nil) // optim.New refuses others
-		n := int64(4)
-		for _, d := range shape {
-			n = budget.Mul(n, int64(d))
-		}
-		params += min(n, math.MaxInt64-params)
+		params += min(denseBytes(v.Type, nil), math.MaxInt64-params)
 	}
 	return int(min(params, math.MaxInt))
+}
+
+// denseBytes returns what a dense value takes, 0 where its size is not known.
+func denseBytes(t ir.Type, dims map[string]int) int64 {
+	shape, err := t.Shape(dims)
+	if err != nil || t.Layout != ir.Dense {
+		return 0
+	}
+	n := int64(4)
+	if t.DType == ir.I64 || t.DType == ir.F64 {
+		n = 8
+	}
+	for _, d := range shape {
+		n = budget.Mul(n, int64(d))
+	}
+	return n
 }
