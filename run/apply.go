@@ -91,9 +91,17 @@ func (r *Run) apply(path string, o *infer.PredictOptions) (*application, error) 
 }
 
 // use applies the run to data that may lie in mapped files. When ctx ends, so does the kernel that runs.
-func (r *Run) use(ctx context.Context, path string, o *infer.PredictOptions, do func(*application) error) error {
+// Where whole keeps the model from being used on other graphs, it calls onTraining once the training
+// graph is there.
+func (r *Run) use(ctx context.Context, path string, o *infer.PredictOptions, whole error, onTraining func() error, do func(*application) error) error {
 	if line := r.Unchecked(); line != "" && o.Log != nil {
 		o.Log("%s", line)
+	}
+	if whole != nil {
+		if err := r.loadWhole(path, whole); err != nil {
+			return err
+		}
+		return onTraining()
 	}
 	return store.Guard(func() error {
 		a, err := r.apply(path, o)
@@ -120,9 +128,13 @@ func (a *application) run(name string, st *graph.Structure, given map[string]*ru
 	if err != nil {
 		return nil, err
 	}
-	x, stored, err := a.features()
+	x, err := train.FeatureBuffer(a.ds.X)
 	if err != nil {
 		return nil, err
+	}
+	stored := 0 // elements of a row of sparse features
+	if x.Sparse != nil {
+		stored = len(x.Sparse.Values)/max(1, a.ds.X.Rows) + 1
 	}
 	least, err := runtime.LeastRoom(parts, st.MostEntries(), stored)
 	if err != nil {
@@ -166,16 +178,6 @@ func (a *application) about() (about passes.DataInfo) {
 		about.SparseArgs = []string{"x"}
 	}
 	return about
-}
-
-// features are those of all nodes, and how many elements of a row are stored where they are sparse.
-func (a *application) features() (x *runtime.Buffer, stored int, err error) {
-	f := a.ds.X
-	if f.IsSparse() {
-		x, err = runtime.Sparse(f.Rows, f.Cols, f.RowPtr, f.Col, f.Val)
-		return x, len(f.Val)/max(1, f.Rows) + 1, err
-	}
-	return runtime.F32(f.Dense, len(f.Dense)/max(1, f.Cols), f.Cols), 0, nil
 }
 
 // chunk says what a chunk of nodes may take that takes so much at least, beside what is reserved.
@@ -236,7 +238,7 @@ func (a *application) judge() (*train.Judge, error) {
 	if a.judging != nil {
 		return a.judging, nil
 	}
-	x, _, err := a.features()
+	x, err := train.FeatureBuffer(a.ds.X)
 	if err != nil {
 		return nil, err
 	}
@@ -562,6 +564,9 @@ func Predict(ctx context.Context, dir, path, out string, o infer.PredictOptions)
 	if whole == nil && d.Module.Func("classify") != nil {
 		_, whole = d.Cut("classify", compiler.Training, passes.DataInfo{})
 	}
+	if whole != nil {
+		whole = fmt.Errorf("%w; or make an export, and use that: gsrc build %s --out DIR", whole, r.Dir)
+	}
 	write := func() error {
 		if err != nil || out == "" {
 			return err
@@ -572,11 +577,10 @@ func Predict(ctx context.Context, dir, path, out string, o infer.PredictOptions)
 			}
 		})
 	}
-	if whole != nil {
-		p, err = r.predict(path, whole, &o)
-		return p, write()
-	}
-	err = r.use(ctx, path, &o, func(a *application) error {
+	err = r.use(ctx, path, &o, whole, func() error {
+		p, err = r.predict(whole, &o)
+		return write()
+	}, func(a *application) error {
 		p, err = a.predict(o.Nodes)
 		return write()
 	})
@@ -585,14 +589,7 @@ func Predict(ctx context.Context, dir, path, out string, o infer.PredictOptions)
 
 // predict classifies the nodes of the training graph as a whole, with a model that whole keeps from
 // being used in parts.
-func (r *Run) predict(path string, whole error, o *infer.PredictOptions) (*infer.Prediction, error) {
-	whole = fmt.Errorf("%w; or make an export, and use that: gsrc build %s --out DIR", whole, r.Dir)
-	if line := r.Unchecked(); line != "" && o.Log != nil {
-		o.Log("%s", line)
-	}
-	if err := r.loadWhole(path, whole); err != nil {
-		return nil, err
-	}
+func (r *Run) predict(whole error, o *infer.PredictOptions) (*infer.Prediction, error) {
 	ds, classify := r.Data, r.Trained.Module.Func("classify")
 	if ds == nil { // but a collection
 		return nil, whole

@@ -75,7 +75,7 @@ func TestPredictWithARun(t *testing.T) {
 		}
 		var all []float32
 		for _, room := range []int{0, 1 << 14, 1 << 18} {
-			err := opened.use(t.Context(), "", &o, func(a *application) error {
+			err := opened.use(t.Context(), "", &o, nil, nil, func(a *application) error {
 				a.room = room
 				p, err := a.predict(nil)
 				if err != nil {
@@ -223,7 +223,7 @@ func TestRefineByEvidence(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, room := range []int{0, 1 << 16} {
-			if err := r.use(t.Context(), "", &infer.PredictOptions{}, func(a *application) error {
+			if err := r.use(t.Context(), "", &infer.PredictOptions{}, nil, nil, func(a *application) error {
 				a.room, a.trained = room, false
 				got, err := a.refine()
 				if err != nil {
@@ -263,7 +263,7 @@ func TestRefineByEvidence(t *testing.T) {
 		}
 		for _, gate := range []float32{0, 0.7} {
 			r.Trained.Params[models.EvidenceGate][0] = gate
-			if err := r.use(t.Context(), other, &infer.PredictOptions{}, func(a *application) error {
+			if err := r.use(t.Context(), other, &infer.PredictOptions{}, nil, nil, func(a *application) error {
 				x, err := a.refine()
 				if err == nil {
 					x, err = a.explained(x)
@@ -332,7 +332,7 @@ func TestRefineTogether(t *testing.T) {
 		}
 		want := trained.Trained.Refined
 		for _, room := range []int{0, 1 << 17} {
-			if err := r.use(t.Context(), "", &infer.PredictOptions{}, func(a *application) error {
+			if err := r.use(t.Context(), "", &infer.PredictOptions{}, nil, nil, func(a *application) error {
 				a.room, a.trained = room, false
 				got, err := a.refine()
 				if err == nil && (!slices.Equal(got.Candidates.Edges, want.Candidates.Edges) || !sameBits(got.Probability, want.Probability)) {

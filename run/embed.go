@@ -143,26 +143,20 @@ func Embed(ctx context.Context, dir, path string, o infer.PredictOptions) (*infe
 		_, whole = d.Cut("encode", compiler.Inference, passes.DataInfo{})
 	}
 	e := &infer.Embedding{}
-	if whole == nil {
-		err := r.use(ctx, path, &o, func(a *application) error {
-			h, err := a.embed()
-			if err == nil {
-				e.Values, e.Width, e.IDs = h.F32, h.Dims[1], a.ds.NodeIDs
-			}
-			return err
-		})
-		return e, err
-	}
-	if err := r.loadWhole(path, whole); err != nil {
-		return nil, err
-	}
-	if e.Values, e.Width, err = r.Embed(o.Threads); err != nil {
-		return nil, err
-	}
-	if r.Data != nil {
-		e.IDs = r.Data.NodeIDs
-	}
-	return e, nil
+	err = r.use(ctx, path, &o, whole, func() (err error) {
+		if r.Data != nil {
+			e.IDs = r.Data.NodeIDs
+		}
+		e.Values, e.Width, err = r.Embed(o.Threads)
+		return err
+	}, func(a *application) error {
+		h, err := a.embed()
+		if err == nil {
+			e.Values, e.Width, e.IDs = h.F32, h.Dims[1], a.ds.NodeIDs
+		}
+		return err
+	})
+	return e, err
 }
 
 // isExport reports whether a folder is one of an export.

@@ -94,17 +94,11 @@ func Refine(ctx context.Context, dir string, o infer.RefineOptions) (*infer.Refi
 	if whole == nil {
 		whole = d.Refines()
 	}
-	if whole != nil {
-		if line := r.Unchecked(); line != "" && o.Predict.Log != nil {
-			o.Predict.Log("%s", line)
-		}
-		if err := r.loadWhole(o.Data, whole); err != nil {
-			return nil, err
-		}
-		return r.Refine(o)
-	}
 	var g *infer.RefinedGraph
-	err = r.use(ctx, o.Data, &o.Predict, func(a *application) error {
+	err = r.use(ctx, o.Data, &o.Predict, whole, func() (err error) {
+		g, err = r.Refine(o)
+		return err
+	}, func(a *application) error {
 		a.listed = o.RowBytes()
 		x, err := a.refine()
 		if err == nil {

@@ -121,7 +121,7 @@ func (s *Setup) DataChecksum() string { return s.task.Info().Checksum }
 // program, which trains nothing yet. All that is wrong with the options shows
 // here.
 func Prepare(o TrainOptions) (*Setup, error) {
-	if err := checkOptions(o.Executor, o.Baselines, o.Memory); err != nil {
+	if err := checkOptions(o); err != nil {
 		return nil, err
 	}
 	model, err := models.Open(o.Model)
@@ -176,14 +176,14 @@ func Prepare(o TrainOptions) (*Setup, error) {
 }
 
 // checkOptions refuses values that options of [TrainOptions] cannot have.
-func checkOptions(x Executor, b Baselines, memory int64) error {
-	_, err := ParseExecutor(string(x))
+func checkOptions(o TrainOptions) error {
+	_, err := ParseExecutor(string(o.Executor))
 	switch {
 	case err != nil:
-	case !slices.Contains([]Baselines{"", NoBaselines, OwnTables, AllBaselines}, b):
-		err = fmt.Errorf("no baselines %q: choose %s, %s or %s", string(b), OwnTables, AllBaselines, NoBaselines)
-	case memory < 0:
-		err = fmt.Errorf("the memory is %d bytes: give a size, or 0 for what the process may use", memory)
+	case !slices.Contains([]Baselines{"", NoBaselines, OwnTables, AllBaselines}, o.Baselines):
+		err = fmt.Errorf("no baselines %q: choose %s, %s or %s", string(o.Baselines), OwnTables, AllBaselines, NoBaselines)
+	case o.Memory < 0:
+		err = fmt.Errorf("the memory is %d bytes: give a size, or 0 for what the process may use", o.Memory)
 	default:
 		return nil
 	}

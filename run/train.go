@@ -58,32 +58,31 @@ func Train(ctx context.Context, o TrainOptions) (*Run, error) {
 // Train trains what was prepared. Of the options it reads Out, Force, Memory,
 // Executor, Baselines, Observer, OnDeviceSelected, Warn, Trace and Evidence.
 func (s *Setup) Train(ctx context.Context, o TrainOptions) (*Run, error) {
-	return s.train(ctx, train.Options{Dir: o.Out, Force: o.Force, Observer: o.Observer, Warn: o.Warn, Note: o.Note, Trace: o.Trace, Memory: o.Memory, Evidence: o.Evidence}, o.Executor, o.Baselines, o.OnDeviceSelected)
+	return s.train(ctx, o, false)
 }
 
-func (s *Setup) train(ctx context.Context, o train.Options, executor Executor, b Baselines, onSelected func(string)) (*Run, error) {
-	if err := checkOptions(executor, b, o.Memory); err != nil {
+func (s *Setup) train(ctx context.Context, o TrainOptions, resume bool) (*Run, error) {
+	if err := checkOptions(o); err != nil {
 		return nil, err
 	}
-	if executor == TapeExecutor {
-		o.NewExecutor = gorgonia.NewTapeExecutor
-	}
-	o.Version = version.String()
 	d, err := OpenDevice(s.Config.Train.Device, s.Config.Train.TF32)
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close()
-	if d.Line != "" && onSelected != nil {
-		onSelected(d.Line)
+	if d.Line != "" && o.OnDeviceSelected != nil {
+		o.OnDeviceSelected(d.Line)
 	}
-	o.Device = d.Device
-	res, err := train.Train(ctx, train.Job{Model: s.Model, Module: s.Module, Task: s.task, Split: s.Split}, s.Config, o)
+	to := train.Options{Dir: o.Out, Resume: resume, Force: o.Force, Observer: o.Observer, Warn: o.Warn, Note: o.Note, Trace: o.Trace, Memory: o.Memory, Evidence: o.Evidence, Version: version.String(), Device: d.Device}
+	if o.Executor == TapeExecutor {
+		to.NewExecutor = gorgonia.NewTapeExecutor
+	}
+	res, err := train.Train(ctx, train.Job{Model: s.Model, Module: s.Module, Task: s.task, Split: s.Split}, s.Config, to)
 	if err != nil {
 		return nil, err
 	}
-	r := newRun(o.Dir, res, s.task)
-	return r, s.compare(ctx, b, r, o)
+	r := newRun(o.Out, res, s.task)
+	return r, s.compare(ctx, o.Baselines, r, to)
 }
 
 // TrainRuns trains with the seeds 0 to runs-1; on data with several fixed
@@ -219,7 +218,7 @@ func Resume(ctx context.Context, dir string, o ResumeOptions) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newSetup(info.Model, t, c, m).train(ctx, train.Options{Dir: dir, Resume: true, Observer: o.Observer, Trace: o.Trace}, o.Executor, o.Baselines, o.OnDeviceSelected)
+	return newSetup(info.Model, t, c, m).train(ctx, TrainOptions{Out: dir, Executor: o.Executor, Baselines: o.Baselines, OnDeviceSelected: o.OnDeviceSelected, Observer: o.Observer, Trace: o.Trace}, true)
 }
 
 // Open reads a finished run from its directory. A file that is damaged is a

@@ -184,7 +184,7 @@ func (n nodeTask) compare(res *Result, refined *graph.Refined) {
 // start gives the functions of a run what the data set decides.
 func (n nodeTask) start(t *trainer) (steps, error) {
 	ds, in := n.Dataset, t.prog.inputs
-	x, err := featureBuffer(ds.X)
+	x, err := FeatureBuffer(ds.X)
 	if err != nil {
 		return nil, err
 	}

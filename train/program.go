@@ -407,7 +407,8 @@ func shares(labels []int64, classes int) []float64 {
 	return out
 }
 
-func featureBuffer(x *data.Features) (*runtime.Buffer, error) {
+// FeatureBuffer returns features as programs read them, [N,D].
+func FeatureBuffer(x *data.Features) (*runtime.Buffer, error) {
 	if x.IsSparse() {
 		return runtime.Sparse(x.Rows, x.Cols, x.RowPtr, x.Col, x.Val)
 	}
