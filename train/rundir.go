@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/gsrc-dev/gsrc/data"
-	"github.com/gsrc-dev/gsrc/data/schema"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/internal/seal"
 	"github.com/gsrc-dev/gsrc/runtime"
@@ -35,24 +34,7 @@ type Info struct {
 	Seed          int    `json:"seed"`
 	Split         string `json:"split"`
 	Config        string `json:"config_hash"`
-	Data          struct {
-		Name     string `json:"name"`
-		Source   string `json:"source"` // the path as it was given
-		Format   string `json:"format"`
-		Checksum string `json:"checksum"`
-		Graphs   int    `json:"graphs,omitempty"` // of a collection
-		Nodes    int    `json:"nodes"`
-		Edges    int    `json:"edges"`
-		Features int    `json:"features"`
-		Classes  int    `json:"classes"`
-		// Columns of tables, and how they became features; absent where data have no
-		// names for their columns, and in runs of versions that took them as they are.
-		Columns *schema.Schema `json:"columns,omitempty"`
-		// Corruption says how the graph was damaged on purpose, if it was.
-		Corruption *data.Corruption `json:"corruption,omitempty"`
-		// Rewired says which edges took the place of the data's own, if any did.
-		Rewired *data.Rewired `json:"rewired,omitempty"`
-	} `json:"data"`
+	Data          About  `json:"data"`
 	// Inductive is false where the model reads structural attributes of the
 	// training graph and therefore works on no other.
 	Inductive bool    `json:"inductive"`
@@ -142,15 +124,11 @@ func ReadInfo(dir string) (*Info, error) {
 }
 
 func (t *trainer) describeRun(res *Result) *Info {
-	ds := &t.info
 	i := &Info{SchemaVersion: infoVersion, Checksum: seal.Blank, Files: map[string]FileInfo{}, Status: "running", Version: t.opts.Version, Model: t.job.Model, Seed: t.cfg.Train.Seed, Split: t.splitName,
-		Config: t.cfg.Hash(), Inductive: !t.readsStruct(), Result: res}
+		Config: t.cfg.Hash(), Inductive: !t.readsStruct(), Result: res, Data: t.info.About}
 	if res != nil {
 		i.Status = "done"
 	}
-	i.Data.Name, i.Data.Source, i.Data.Format, i.Data.Checksum, i.Data.Corruption, i.Data.Rewired = ds.Name, ds.Source, ds.Format, ds.Checksum, ds.Corruption, ds.Rewired
-	i.Data.Columns = ds.Columns
-	i.Data.Graphs, i.Data.Nodes, i.Data.Edges, i.Data.Features, i.Data.Classes = ds.Graphs, ds.Nodes, ds.Edges, ds.Features.Cols, ds.Classes
 	return i
 }
 

@@ -62,23 +62,34 @@ type Task interface {
 	start(t *trainer) (steps, error)
 }
 
+// About is what run.json says of the data.
+type About struct {
+	Name     string `json:"name"`
+	Source   string `json:"source"` // the path as it was given
+	Format   string `json:"format"`
+	Checksum string `json:"checksum"`
+	Graphs   int    `json:"graphs,omitempty"` // of a collection; 0 for one graph
+	Nodes    int    `json:"nodes"`            // of all graphs, as are edges
+	Edges    int    `json:"edges"`
+	Features int    `json:"features"`
+	Classes  int    `json:"classes"`
+	// Columns of tables, and how they became features; absent where data have no
+	// names for their columns, and in runs of versions that took them as they are.
+	Columns *schema.Schema `json:"columns,omitempty"`
+	// Corruption says how the graph was damaged on purpose, if it was.
+	Corruption *data.Corruption `json:"corruption,omitempty"`
+	// Rewired says which edges took the place of the data's own, if any did.
+	Rewired *data.Rewired `json:"rewired,omitempty"`
+}
+
 // TaskInfo describes the data of a task.
 type TaskInfo struct {
-	Name, Source, Format, Checksum string
-
-	Graphs       int // of a collection; 0 for one graph
-	Nodes, Edges int // of all graphs
-	Directed     bool
-	Features     *data.Features
-	Classes      int
-	ClassNames   []string       // nil where they are numbers
-	Labels       []int32        // of what is classified: nodes or graphs
-	Item         string         // what one of these is called
-	Columns      *schema.Schema // of tables, and how they became Features; nil for others
-	// Corruption says how the graph was damaged on purpose, if it was.
-	Corruption *data.Corruption
-	// Rewired says which edges took the place of the data's own, if any did.
-	Rewired *data.Rewired
+	About
+	Directed   bool
+	Features   *data.Features
+	ClassNames []string // nil where they are numbers
+	Labels     []int32  // of what is classified: nodes or graphs
+	Item       string   // what one of these is called
 	// Structural says that nodes have no features but their places in the graph.
 	Structural bool
 	// Seeded is [data.Dataset.Seeded].

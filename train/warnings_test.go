@@ -44,7 +44,7 @@ func TestWarnings(t *testing.T) {
 			[]string{"refinement loses here: the same classifier on the graph as it is has AUC 81.0 %, this model 80.0 %"}},
 		{"refinement that holds", sound, Result{Val: report(95, 90, 80), Test: report(95, 90, 80), Scale: &Scale{RawGraph: &Baseline{Model: "ecl-gsr", Accuracy: 96, AUC: auc(80.4)}}}, nil},
 	} {
-		tr := &verdict{info: &TaskInfo{Labels: labels, Classes: 2, ClassNames: []string{"stayed", "left"}, Item: "node"}, last: 75}
+		tr := &verdict{info: &TaskInfo{Labels: labels, About: About{Classes: 2}, ClassNames: []string{"stayed", "left"}, Item: "node"}, last: 75}
 		if x.what == "astray" {
 			tr.last, tr.restart = 69, 2
 		}
@@ -78,7 +78,7 @@ func TestResultHasScale(t *testing.T) {
 		t.Errorf("%+v", res.Scale)
 	}
 	split := data.Split{Train: []int32{0}, Val: []int32{1}}
-	tr := &verdict{info: &TaskInfo{Labels: []int32{2, 2}, Classes: 3}, split: split}
+	tr := &verdict{info: &TaskInfo{Labels: []int32{2, 2}, About: About{Classes: 3}}, split: split}
 	if class, acc := tr.majority(split.Val); class != 2 || acc != 100 {
 		t.Errorf("the majority is class %d with %v %%", class, acc)
 	}
@@ -87,7 +87,7 @@ func TestResultHasScale(t *testing.T) {
 // Classes that no training node has are told from others: another split helps, and no weights do.
 func TestAdviceForUnseenClasses(t *testing.T) {
 	labels := slices.Concat(slices.Repeat([]int32{0}, 9), slices.Repeat([]int32{1}, 9), slices.Repeat([]int32{2}, 9))
-	tr := &verdict{info: &TaskInfo{Labels: labels, Classes: 3, Item: "node"}, split: data.Split{Train: []int32{0, 9}}}
+	tr := &verdict{info: &TaskInfo{Labels: labels, About: About{Classes: 3}, Item: "node"}, split: data.Split{Train: []int32{0, 9}}}
 	test := []int32{1, 2, 3, 10, 11, 12, 13, 14, 15, 18, 19, 20, 21, 22, 23, 24}
 	got := tr.warnings(&Result{Test: &metrics.Report{Nodes: 16}}, make([]int32, 27), test)
 	want := []string{
