@@ -28,10 +28,7 @@ type Calibration struct {
 // standard error of a share: probabilities that are good already stay. It leaves in room what
 // the nodes' probabilities are with the other half's temperature.
 func generalises(logits, probabilities, room []float32, predicted []int32, classes int, labels, nodes []int32) bool {
-	var half [2][]int32
-	for i, v := range nodes {
-		half[i%2] = append(half[i%2], v)
-	}
+	half := halves(nodes)
 	for k := range half {
 		temperature := metrics.FitTemperature(logits, classes, labels, half[1-k])
 		for _, v := range half[k] {
@@ -43,6 +40,14 @@ func generalises(logits, probabilities, room []float32, predicted []int32, class
 	return after.NLL < before.NLL && after.ECE < before.ECE-0.5/math.Sqrt(float64(len(nodes)))
 }
 
+// halves are every other node, from the first and from the second on.
+func halves(nodes []int32) (half [2][]int32) {
+	for i, v := range nodes {
+		half[i%2] = append(half[i%2], v)
+	}
+	return half
+}
+
 // leastGain is how much likelier, in nats, a temperature has to make the labels it is fitted
 // on: with less it does not differ from 1 (likelihood-ratio test at 5 %).
 const leastGain = 1.92
@@ -51,14 +56,8 @@ const leastGain = 1.92
 func (t *verdict) calibrate(logits, probabilities []float32, predicted []int32) *Calibration {
 	fit, rest, classes := t.split.Val, t.split.Test, t.info.Classes
 	if len(rest) == 0 {
-		fit, rest = nil, nil
-		for i, v := range t.split.Val {
-			if i%2 == 0 {
-				fit = append(fit, v)
-			} else {
-				rest = append(rest, v)
-			}
-		}
+		half := halves(fit)
+		fit, rest = half[0], half[1]
 	}
 	if len(fit) < fewNodes || classes < 2 || len(rest) == 0 {
 		return nil

@@ -146,12 +146,6 @@ func (e *evidence) floats(x []float32, n int) ([]float32, error) {
 	return slices.Grow(x, n), err
 }
 
-// room makes room for n pairs.
-func (e *evidence) room(n int) {
-	e.pairs.I64, e.w.F32 = slices.Grow(e.pairs.I64[:0], 2*n)[:2*n], slices.Grow(e.w.F32[:0], n)[:n]
-	e.pairs.Dims[1], e.w.Dims[0] = n, n
-}
-
 // over computes a function of n pairs, some at a time, which at gives with their weights, and
 // calls use with its results and the number of the first.
 func (e *evidence) over(name string, n int, at func(i int) (pair [2]int32, w float32), use func(f *runtime.Function, lo int)) error {
@@ -160,7 +154,8 @@ func (e *evidence) over(name string, n int, at func(i int) (pair [2]int32, w flo
 	}
 	for lo := 0; lo < n; lo += evidenceChunk {
 		n := min(evidenceChunk, n-lo)
-		e.room(n)
+		e.pairs.I64, e.w.F32 = slices.Grow(e.pairs.I64[:0], 2*n)[:2*n], slices.Grow(e.w.F32[:0], n)[:n]
+		e.pairs.Dims[1], e.w.Dims[0] = n, n
 		for i := range n {
 			pair, w := at(lo + i)
 			e.pairs.I64[i], e.pairs.I64[n+i], e.w.F32[i] = int64(pair[0]), int64(pair[1]), w
@@ -331,7 +326,11 @@ func (e *evidence) ofCandidates(dst []float32, c *graph.Candidates) ([]float32, 
 		}
 	}
 	if !slices.Equal(e.fresh, e.before) {
-		if err := e.judgeFresh(); err != nil {
+		if e.likely, err = e.floats(e.likely, len(e.fresh)); err != nil {
+			return nil, err
+		}
+		e.likely = e.likely[:len(e.fresh)]
+		if err := e.likelihoods(models.MissingFunc, len(e.fresh), func(i int) ([2]int32, float32) { return e.fresh[i], 0 }, func(likely []float32, lo int) { copy(e.likely[lo:], likely) }); err != nil {
 			return nil, err
 		}
 		if !e.keep {
@@ -356,12 +355,4 @@ func (e *evidence) ofCandidates(dst []float32, c *graph.Candidates) ([]float32, 
 		e.fresh, e.before, e.likely = nil, nil, nil
 	}
 	return dst, nil
-}
-
-func (e *evidence) judgeFresh() (err error) {
-	if e.likely, err = e.floats(e.likely, len(e.fresh)); err != nil {
-		return err
-	}
-	e.likely = e.likely[:len(e.fresh)]
-	return e.likelihoods(models.MissingFunc, len(e.fresh), func(i int) ([2]int32, float32) { return e.fresh[i], 0 }, func(likely []float32, lo int) { copy(e.likely[lo:], likely) })
 }

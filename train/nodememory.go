@@ -85,24 +85,19 @@ func (n nodeTask) predict(d runtime.Device, prog *ir.Module, cfg *config.Config,
 		}
 		p.dims["M"] = min(2*(len(ds.Graph.Edges)+two+searches(prog)*ds.Graph.N*cfg.Candidates.K*80/100), ds.Graph.N*max(0, ds.Graph.N-1))
 	}
-	if err := p.functions(); err != nil || d != nil || cfg.Model.Edges.Judge != models.JudgeEvidence || p.embedding() == nil {
-		return p, err
+	for _, x := range runs(prog, cfg) {
+		if err := p.run(x); err != nil {
+			return nil, err
+		}
+	}
+	if d != nil || cfg.Model.Edges.Judge != models.JudgeEvidence || p.embedding() == nil {
+		return p, nil
 	}
 	p.dims["P"] = min(evidenceChunk, p.dims["M"]/2)
 	if err := p.judges(); err != nil {
 		return p, err
 	}
 	return p, p.givenBack()
-}
-
-// functions forecasts those that the training procedure runs.
-func (p *predictor) functions() error {
-	for _, x := range runs(p.prog, p.cfg) {
-		if err := p.run(x); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // run forecasts one function, with the samples of several steps where the

@@ -268,7 +268,9 @@ func (t *trainer) chooseSplit() (err error) {
 	if err := checkSplit(t.split, &t.info); err != nil {
 		return fmt.Errorf("train: %s: %w", t.info.Name, err)
 	}
-	if t.cfg.Train.Select == "auc" && oneClass(t.info.Labels, t.split.Val) {
+	labels := t.info.Labels
+	others := func(v int32) bool { return labels[v] != labels[t.split.Val[0]] }
+	if t.cfg.Train.Select == "auc" && !slices.ContainsFunc(t.split.Val, others) {
 		return fmt.Errorf("train: %s: the validation nodes are of one class, so they have no AUC to select by; set train.select to something else", t.info.Name)
 	}
 	return nil
@@ -419,11 +421,6 @@ func checkSplit(s data.Split, d *TaskInfo) error {
 		}
 	}
 	return nil
-}
-
-// oneClass reports whether all nodes have the same label.
-func oneClass(labels, nodes []int32) bool {
-	return !slices.ContainsFunc(nodes, func(v int32) bool { return labels[v] != labels[nodes[0]] })
 }
 
 func (t *trainer) seed() uint64 { return uint64(t.cfg.Train.Seed) }
