@@ -22,9 +22,6 @@ import (
 // checksum and lists other files. Version 1 is read too.
 const infoVersion = 2
 
-// FileInfo says how a file must be: its size in bytes and its CRC-32C.
-type FileInfo = seal.File
-
 // Info is run.json: what was trained on what, and how it went.
 type Info struct {
 	SchemaVersion int    `json:"schema_version"`
@@ -41,8 +38,8 @@ type Info struct {
 	Result    *Result `json:"result"`
 	// Files lists other files of the directory: at first module.gsr and split.json, of
 	// a finished run all but config.toml, which Config pins, and metrics.jsonl, of which
-	// the checkpoint has the checksum. Absent in runs of an earlier version.
-	Files map[string]FileInfo `json:"files,omitempty"`
+	// the checkpoint has the checksum, with size and CRC-32C. Absent in runs of an earlier version.
+	Files map[string]seal.File `json:"files,omitempty"`
 	// Checksum of run.json itself, with its digits as zeros.
 	Checksum string `json:"checksum,omitempty"`
 }
@@ -124,7 +121,7 @@ func ReadInfo(dir string) (*Info, error) {
 }
 
 func (t *trainer) describeRun(res *Result) *Info {
-	i := &Info{SchemaVersion: infoVersion, Checksum: seal.Blank, Files: map[string]FileInfo{}, Status: "running", Version: t.opts.Version, Model: t.job.Model, Seed: t.cfg.Train.Seed, Split: t.splitName,
+	i := &Info{SchemaVersion: infoVersion, Checksum: seal.Blank, Files: map[string]seal.File{}, Status: "running", Version: t.opts.Version, Model: t.job.Model, Seed: t.cfg.Train.Seed, Split: t.splitName,
 		Config: t.cfg.Hash(), Inductive: !t.readsStruct(), Result: res, Data: t.info.About}
 	if res != nil {
 		i.Status = "done"

@@ -62,7 +62,7 @@ func Seal(dir string) (added bool, err error) {
 		return false, err
 	}
 	// run.json comes last: as long as it is of the earlier version, so may others be.
-	info.SchemaVersion, info.Files, info.Checksum = infoVersion, map[string]FileInfo{}, seal.Blank
+	info.SchemaVersion, info.Files, info.Checksum = infoVersion, map[string]seal.File{}, seal.Blank
 	return true, info.write(dir, []string{checkpoint.ModuleFile, checkpoint.SplitFile, checkpoint.CheckpointFile, checkpoint.WeightsFile, checkpoint.EdgesFile, checkpoint.StructFile})
 }
 
