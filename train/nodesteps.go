@@ -429,9 +429,10 @@ func (t *nodeSteps) encode() (*runtime.Buffer, error) {
 	if h == nil || len(h.Dims) != 2 || h.Dims[0] != t.ds.Graph.N {
 		return nil, errors.New("train: @encode has no result embedding with a row for each node")
 	}
-	if ok, err := t.prog.finite(h); err != nil {
+	t.prog.checked[0] = h
+	if bad, err := t.device.Finite(nil, nil, t.prog.checked[:]); err != nil {
 		return nil, err
-	} else if !ok {
+	} else if bad >= 0 {
 		return nil, t.nonFinite(f, t.state.Step(), "the embedding")
 	}
 	if more := f.Result(models.AlsoEmbedding); more != nil {

@@ -25,7 +25,7 @@ type program struct {
 	fns     map[string]*function
 	inputs  map[string]*runtime.Buffer // by the names of arguments
 	turns   bool                       // functions take turns
-	checked [1]*runtime.Buffer         // by finite
+	checked [1]*runtime.Buffer         // for NaN and infinities
 }
 
 // function is a function of the program with what training needs of it.
@@ -311,13 +311,6 @@ var evaluationInputs = map[string]bool{"g": true, "w": true}
 func (p *program) bindScalar(name string, v float32) error {
 	p.inputs[name].F32[0] = v
 	return p.bind(name, p.inputs[name])
-}
-
-// finite reports whether a value on the device has neither NaN nor infinities.
-func (p *program) finite(b *runtime.Buffer) (bool, error) {
-	p.checked[0] = b
-	bad, err := p.options.Device.Finite(nil, nil, p.checked[:])
-	return bad < 0, err
 }
 
 // close frees all functions.
