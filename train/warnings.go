@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -15,7 +16,7 @@ import (
 // of the test nodes, or of the validation nodes where the split has no test nodes.
 type Scale struct {
 	// Majority is the accuracy of always answering MajorityClass, the most frequent class
-	// of the training nodes.
+	// of the training nodes, or of the validation nodes among equal ones.
 	Majority      float64 `json:"majority_acc"`
 	MajorityClass int     `json:"majority_class"`
 	// NoEdges is an mlp with the same options, which reads no edges, and RawGraph the
@@ -118,11 +119,16 @@ func (t *verdict) advice() string {
 // trained counts the training nodes of each class.
 func (t *verdict) trained() []int { return t.split.ClassCounts(t.info.Labels, t.info.Classes) }
 
-// majority returns the most frequent class of the training nodes, the first of equal ones,
+// majority returns the most frequent class of the training nodes, of equal ones the most
+// frequent of the validation nodes, since training nodes may have been drawn class by class,
 // and its share of the judged nodes in percent.
 func (t *verdict) majority(judged []int32) (class int, acc float64) {
-	count := t.trained()
-	class = slices.Index(count, slices.Max(count))
+	train, val := t.trained(), data.Split{Train: t.split.Val}.ClassCounts(t.info.Labels, t.info.Classes)
+	for c := range train {
+		if cmp.Or(cmp.Compare(train[c], train[class]), cmp.Compare(val[c], val[class])) > 0 {
+			class = c
+		}
+	}
 	hits := 0
 	for _, v := range judged {
 		if int(t.info.Labels[v]) == class {

@@ -84,6 +84,14 @@ func TestResultHasScale(t *testing.T) {
 	}
 }
 
+// Of classes that as many training nodes have, validation nodes tell which is frequent.
+func TestMajorityOfBalancedTraining(t *testing.T) {
+	tr := &verdict{info: &TaskInfo{Labels: []int32{0, 1, 2, 0, 1, 1, 2, 2, 2, 1}, Classes: 3}, split: data.Split{Train: []int32{0, 1, 3, 4, 6}, Val: []int32{2, 5, 7}}}
+	if class, acc := tr.majority([]int32{8, 9}); class != 1 || acc != 50 {
+		t.Errorf("the majority is class %d with %v %%", class, acc)
+	}
+}
+
 // Classes that no training node has are told from others: another split helps, and no weights do.
 func TestAdviceForUnseenClasses(t *testing.T) {
 	labels := slices.Concat(slices.Repeat([]int32{0}, 9), slices.Repeat([]int32{1}, 9), slices.Repeat([]int32{2}, 9))
