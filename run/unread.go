@@ -71,6 +71,7 @@ var readers = map[string]func(reading) bool{
 	"model.edges.same_class": func(r reading) bool { return r.learns },
 	"model.edges.mode":       func(r reading) bool { return r.learns },
 	"model.edges.threshold":  func(r reading) bool { return r.learns },
+	"model.class_weights":    func(r reading) bool { return r.takes("targets") }, // which they come in by
 	"model.encoder.layers":   sampled,
 	"data.node_features":     func(r reading) bool { return r.graphs || data.NodeFeatures(r.Data.NodeFeatures).Structural() },
 	"data.edges":             func(r reading) bool { return r.takes("g") },

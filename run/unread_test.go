@@ -47,6 +47,7 @@ func TestUnread(t *testing.T) {
 		{"gcn", []string{"model.gat.heads=4", "train.pretrain_steps=3", "candidates.k=3", "data.prepare=false"}, []string{"train.pretrain_steps", "model.gat.heads", "candidates.k", "data.prepare"}},
 		{"gcn", []string{"train.pretrain_steps=3", "train.anchors=5", "deepwalk.walks=3"}, []string{"train.pretrain_steps", "train.anchors", "deepwalk.walks"}},
 		{"gat", []string{"model.gat.heads=4"}, nil},
+		{"gcn", []string{"model.known_labels=0.5", "model.class_weights=balanced"}, nil},
 		{"ecl-gsr", []string{"candidates.k=3", "train.pretrain_steps=3", "model.edges.threshold=0.7", "model.edges.mode=threshold", "model.ecl.tau=0.3"}, nil},
 		{"ecl-gsr", []string{"train.fanout=3", "candidates.keep=0.5", "model.edges.judge=evidence"}, []string{"train.fanout", "candidates.keep"}},
 		{"ecl-gsr", []string{"train.sampler=edges", "train.fanout=3"}, nil},
