@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,6 +48,11 @@ func TestInspect(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer shapes.Close()
+	for _, out := range shapes.session.Outputs() { // onnxruntime, where it is asked, tells how many sizes
+		if !slices.Equal(out.Dims, []int64{-1}) {
+			t.Errorf("the output %s has the shape %v: it is not declared in full", out.Name, out.Dims)
+		}
+	}
 	// Two matrices of 4 columns at a time, and the output copied.
 	if peak, err := shapes.Peak(map[string]ort.Tensor{"x": ort.Float32s(make([]float32, n*5), n, 5)}); err != nil || peak != 3*4*n*4 {
 		t.Errorf("%d bytes at the peak (%v), want %d", peak, err, 3*4*n*4)

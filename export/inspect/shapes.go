@@ -39,9 +39,11 @@ func (i *Inspection) OpenShapes(o ort.Options) (*ShapeSession, error) {
 	g.Output, g.ValueInfo = nil, nil
 	// onnxruntime begins with what it needs for the last node that nobody reads: in this
 	// order each shape is taken as soon as its value is there, which is then freed.
+	// Outputs that are declared in full spare a session that is opened to ask for them.
+	ranked := &onnxpb.TensorShapeProto{Dim: []*onnxpb.TensorShapeProto_Dimension{{}}}
 	for _, v := range slices.Backward(s.values) {
 		g.Node = append(g.Node, &onnxpb.NodeProto{OpType: "Shape", Input: []string{v}, Output: []string{shapePrefix + v}})
-		g.Output = append(g.Output, &onnxpb.ValueInfoProto{Name: shapePrefix + v, Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: &onnxpb.TypeProto_Tensor{ElemType: int32(onnx.Int64Type)}}}})
+		g.Output = append(g.Output, &onnxpb.ValueInfoProto{Name: shapePrefix + v, Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{TensorType: &onnxpb.TypeProto_Tensor{ElemType: int32(onnx.Int64Type), Shape: ranked}}}})
 	}
 	data, err := onnx.Marshal(m)
 	if err != nil {
