@@ -30,27 +30,32 @@ func (s *Setup) compare(ctx context.Context, b Baselines, r *Run, o train.Option
 	}
 	observer := o.Observer
 	o = train.Options{NewExecutor: o.NewExecutor, Device: o.Device, Memory: o.Memory}
+	failed := func(model, what string, err error) error {
+		return fmt.Errorf("the run has ended, and its baseline, %s (%s), which --baselines off leaves out, failed: %w", model, what, err)
+	}
 	fit := func(model, what string, m *ir.Module, c *config.Config) (*train.Baseline, error) {
 		if observer != nil {
 			o.Observer = renamed{observer, what}
 		}
 		res, err := train.Train(ctx, train.Job{Model: model, Module: m, Task: s.task}, c, o)
 		if err != nil {
-			return nil, fmt.Errorf("the run has ended, and its baseline, %s (%s), which --baselines off leaves out, failed: %w", model, what, err)
+			return nil, failed(model, what, err)
 		}
 		return res.Baseline(), nil
 	}
 	var noEdges, rawGraph *train.Baseline
 	const without = "mlp"
-	if s.Model != without && s.Model != "linear" {
+	if s.Model != without && s.Model != "linear" && !s.reading().graphs { // for whole graphs there is none
 		c := s.Config.Clone()
 		c.Model.Smooth.Alpha, c.Model.Smooth.Correct = 0, 0
+		c.Model.KnownLabels, c.Model.Encoder.Cut = 0, 0
 		c.Train.FanOuts = ""
-		// Whole graphs have none.
-		if m, err := s.task.Module(without, c); err == nil {
-			if noEdges, err = fit(without, "no edges", m, c); err != nil {
-				return err
-			}
+		m, err := s.task.Module(without, c)
+		if err != nil {
+			return failed(without, "no edges", err)
+		}
+		if noEdges, err = fit(without, "no edges", m, c); err != nil {
+			return err
 		}
 	}
 	if s.reading().learns && !models.ClassifiesEmbedding(s.Module) {

@@ -89,6 +89,16 @@ func TestBaselinesOfSampledBatches(t *testing.T) {
 	}
 }
 
+// The network without edges is there whatever the model reads beside the features.
+func TestBaselinesOfOptionsWithoutEdges(t *testing.T) {
+	for model, set := range map[string][]string{"sage": {"model.known_labels=0.5"}, "ecl-gsr": {"model.encoder.cut=0.5", "train.pretrain_steps=2"}} {
+		o := TrainOptions{Model: model, Data: "synthetic", Set: append([]string{"synthetic.nodes=200", "train.epochs=2"}, set...), Baselines: AllBaselines}
+		if r, err := Train(context.Background(), o); err != nil || r.Result.Scale.NoEdges == nil {
+			t.Errorf("%s %v: %+v, %v", model, set, r, err)
+		}
+	}
+}
+
 // stopping cancels a run when a phase begins.
 type stopping struct {
 	phase  string
