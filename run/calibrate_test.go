@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/metrics"
@@ -103,6 +104,26 @@ func TestClassWeightsAreGuessedWithoutFeatures(t *testing.T) {
 	s, err := Prepare(TrainOptions{Model: "gcn", Data: dir, Set: []string{"data.split=random:0.5,0.2,0.3"}})
 	if err != nil || s.Config.Model.ClassWeights != "balanced" {
 		t.Errorf("class weights %+v, %v", s, err)
+	}
+}
+
+// Nothing is said of class weights, nor of the epoch to keep, where nothing trains.
+func TestNoAdviceWhereNothingTrains(t *testing.T) {
+	dir, edges := unevenTable(t, "9"), "source,target\n"
+	for i := range 300 { // hardly any join two of the rare class
+		edges += fmt.Sprintf("n%d,n%d\n", i%100, (i+[]int{13, 29, 47}[i/100])%100)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "edges.csv"), []byte(edges), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var notes []string
+	r, err := Train(t.Context(), TrainOptions{Model: "label-propagation", Data: dir, Set: []string{"data.split=random:0.2,0.1,0.7"}, Note: func(text string) { notes = append(notes, text) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := strings.Join(append(notes, r.Result.Warnings...), "\n")
+	if !strings.Contains(said, "never predicted") || strings.Contains(said, "counts alike") || strings.Contains(said, "train.select") {
+		t.Errorf("said %q", said)
 	}
 }
 

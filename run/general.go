@@ -52,11 +52,11 @@ func PrepareNodes(o TrainOptions, ds *data.Dataset) (*Setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := o.guess(t.Info(), o.Model, c); err != nil {
-		return nil, err
-	}
 	m, err := t.Module(o.Model, c)
 	if err != nil {
+		return nil, err
+	}
+	if m, err = o.guess(t, m, o.Model, c); err != nil {
 		return nil, err
 	}
 	return newSetup(o.Model, t, c, m), nil

@@ -157,12 +157,10 @@ func Prepare(o TrainOptions) (*Setup, error) {
 			return nil, err
 		}
 	}
-	if program, _ := model.IsProgram(); !program {
-		if err := o.guess(t.Info(), defaults, c); err != nil {
-			return nil, err
-		}
-	}
 	m, err := t.Module(o.Model, c)
+	if program, _ := model.IsProgram(); err == nil && !program {
+		m, err = o.guess(t, m, defaults, c)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -195,18 +193,19 @@ func checkOptions(o TrainOptions) error {
 const imbalanced = 10
 
 // guess sets the class weights for tables whose classes are of very different sizes, unless
-// the options do.
-func (o *TrainOptions) guess(info train.TaskInfo, model string, c *config.Config) error {
+// the options do or nothing trains, and returns the program for them in the place of m.
+func (o *TrainOptions) guess(t task, m *ir.Module, model string, c *config.Config) (*ir.Module, error) {
 	const key = "model.class_weights"
-	if info.Columns == nil && !info.Structural || c.Model.ClassWeights != "none" {
-		return nil
+	info := t.Info()
+	if len(m.Params) == 0 || info.Columns == nil && !info.Structural || c.Model.ClassWeights != "none" {
+		return m, nil
 	}
 	plain, err := o.load(model, info.Name, "", nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if c.Source(key) != plain.Source(key) { // it was set
-		return nil
+		return m, nil
 	}
 	count := make([]int, info.Classes)
 	for _, k := range info.Labels {
@@ -224,12 +223,15 @@ func (o *TrainOptions) guess(info train.TaskInfo, model string, c *config.Config
 		}
 	}
 	if least < 0 || count[most] < imbalanced*count[least] {
-		return nil
+		return m, nil
 	}
 	if o.Note != nil {
 		o.Note(fmt.Sprintf("classes are of very different sizes (%s: %d %ss, %s: %d): every class counts alike in training; --set model.class_weights=none says otherwise", info.ClassName(least), count[least], info.Item, info.ClassName(most), count[most]))
 	}
-	return c.SetValue(key, "balanced", "classes are of very different sizes")
+	if err := c.SetValue(key, "balanced", "classes are of very different sizes"); err != nil {
+		return nil, err
+	}
+	return t.Module(o.Model, c)
 }
 
 // Task is what is predicted of the data.

@@ -193,7 +193,8 @@ func judge(t *trainer, res *Result, run *Model, logits, probs *runtime.Buffer) e
 	if len(judged) == 0 {
 		judged = t.split.Val
 	}
-	v := verdict{info: &t.info, split: t.split, balanced: t.cfg.Model.ClassWeights == "balanced", selected: t.cfg.Train.Select == "macro_f1", last: t.state.BestAcc, restart: t.cfg.Train.Restart}
+	fixed := len(t.module.Params) == 0
+	v := verdict{info: &t.info, split: t.split, balanced: fixed || t.cfg.Model.ClassWeights == "balanced", selected: fixed || t.cfg.Train.Select == "macro_f1", last: t.state.BestAcc, restart: t.cfg.Train.Restart}
 	if last := t.state.ValAcc; last != nil {
 		v.last = *last
 	}

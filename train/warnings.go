@@ -96,7 +96,7 @@ type verdict struct {
 	info  *TaskInfo
 	split data.Split
 	// balanced tells that every class counts alike in training already, and selected that
-	// the kept epoch is the best for all classes.
+	// the kept epoch is the best for all classes; both are set where nothing trains.
 	balanced, selected bool
 	last               float64   // validation accuracy when training ended
 	restart            int       // train.restart
