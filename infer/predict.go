@@ -61,8 +61,10 @@ type Prediction struct {
 	Edges int
 	// Report judges the nodes (or graphs) whose label the data have and the model
 	// knows, by its name; nil where there are none. On the training graph the
-	// training nodes are among them.
+	// training nodes are among them, unless they are known.
 	Report *metrics.Report
+	// Known counts the nodes whose labels the classifier was given, which are not judged.
+	Known int
 	// Unknown counts the nodes (or graphs) whose label is no class of the model; UnknownLabel is
 	// one of these labels.
 	Unknown      int
@@ -296,7 +298,7 @@ func (p *predictor) on(g *graph.Graph, selected []int) (*Prediction, error) {
 	}
 	labels := p.ds.Labels
 	if p.dist.ReadsLabels() {
-		p.known, labels = p.knownLabels()
+		p.known, labels, r.Known = p.knownLabels()
 	}
 	logits, probabilities, err := p.classify(g.N, p.x, index, &weights, nil)
 	if err != nil {
@@ -325,8 +327,9 @@ func (r *Prediction) Judge(ds *data.Dataset, logits, probabilities []float32, la
 }
 
 // knownLabels returns the labels that the classifier is given: those of the training nodes
-// on the training graph, all that the data have on another. The others are left to be judged.
-func (p *predictor) knownLabels() (known *ort.Tensor, judged []int32) {
+// on the training graph, all that the data have on another, and their count. The others are
+// left to be judged.
+func (p *predictor) knownLabels() (known *ort.Tensor, judged []int32, count int) {
 	c := len(p.manifest.Classes)
 	number := classNumbers(p.manifest.Classes)
 	names := ClassNames(p.ds.ClassNames, p.ds.Classes)
@@ -341,7 +344,6 @@ func (p *predictor) knownLabels() (known *ort.Tensor, judged []int32) {
 	}
 	t := ort.Float32s(make([]float32, p.ds.Graph.N*c), int64(p.ds.Graph.N), int64(c))
 	judged = slices.Clone(p.ds.Labels)
-	count := 0
 	for _, v := range given {
 		if int(v) >= len(judged) || v < 0 || judged[v] < 0 {
 			continue
@@ -352,7 +354,7 @@ func (p *predictor) knownLabels() (known *ort.Tensor, judged []int32) {
 		}
 	}
 	p.o.Log("the classifier is given the known labels of %d nodes, which are not judged", count)
-	return &t, judged
+	return &t, judged, count
 }
 
 // refuseLabels returns an error where the classifier reads known labels or weights of

@@ -602,6 +602,7 @@ func (r *Run) predict(whole error, o *infer.PredictOptions) (*infer.Prediction, 
 		p.Edges = x.Graph().NumEdges()
 	}
 	if classify.Arg(models.KnownLabels) != nil { // which are given, and not judged
+		p.Known = len(r.Trained.Split.Train)
 		for _, v := range r.Trained.Split.Train {
 			labels[v] = -1
 		}

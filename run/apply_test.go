@@ -160,7 +160,7 @@ func TestPredictAsAWhole(t *testing.T) {
 		}
 		file := filepath.Join(t.TempDir(), "out.csv")
 		p, err := Predict(t.Context(), out, "", file, infer.PredictOptions{})
-		if err != nil || p.Report.Nodes != judged || !p.TrainingGraph {
+		if err != nil || p.Report.Nodes != judged || p.Known != 80-judged || !p.TrainingGraph {
 			t.Fatalf("%q: %+v, %v", set, p, err)
 		}
 		alike(t, set[0], p.Probabilities, want)

@@ -55,6 +55,9 @@ func TestRunsThatReadLabels(t *testing.T) {
 					t.Fatalf("node %d, class %d: probability %g, the run has %g", i/len(p.Classes), i%len(p.Classes), got, v)
 				}
 			}
+			if want := len(trained.Trained.Split.Train); p.Known != want {
+				t.Errorf("%d labels are known of %d training nodes", p.Known, want)
+			}
 			load.Seed++ // another graph
 			p, err = infer.Predict(context.Background(), dist, data.Synthetic, "", infer.PredictOptions{Load: load})
 			if err != nil || p.Report != nil {

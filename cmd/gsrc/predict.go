@@ -248,7 +248,7 @@ func (a *app) judge(p *gsrc.Prediction) {
 		return
 	}
 	about := ""
-	if p.TrainingGraph {
+	if p.TrainingGraph && p.Known == 0 {
 		about = ", those of the training included"
 	}
 	a.logf("%d labelled %s%s: accuracy %.2f %%, %s", r.Nodes, classified(p), about, r.Accuracy, quality(r))

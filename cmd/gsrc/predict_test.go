@@ -17,3 +17,15 @@ func TestJudgedGraphs(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// Training nodes are said to be among those judged where they are.
+func TestJudgedTrainingNodes(t *testing.T) {
+	for known, want := range []bool{true, false} {
+		var notes strings.Builder
+		a := &app{stderr: &output{to: &notes}}
+		a.judge(&gsrc.Prediction{TrainingGraph: true, Known: known, Report: &metrics.Report{Nodes: 7}})
+		if text := notes.String(); strings.Contains(text, "those of the training included") != want {
+			t.Errorf("with %d known labels: %s", known, text)
+		}
+	}
+}
