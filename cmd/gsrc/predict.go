@@ -239,7 +239,7 @@ func classified(p *gsrc.Prediction) string {
 func (a *app) judge(p *gsrc.Prediction) {
 	if p.Unknown > 0 {
 		a.logf("%d %s have a label that is no class of the model, such as %q: they are not judged", p.Unknown, classified(p), p.UnknownLabel)
-		if p.Report == nil {
+		if p.Report == nil && p.Known == 0 && p.Selected == nil { // others may have a class of the model
 			a.logf("no label is a class of the model, whose %d classes begin with %q", len(p.Classes), p.Classes[:min(len(p.Classes), 5)])
 		}
 	}
