@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -99,7 +100,14 @@ interrupt.`,
 		a.hint = fmt.Sprintf("Run %q for its flags.", c.CommandPath()+" --help")
 		var value *pflag.InvalidValueError
 		if errors.As(err, &value) {
-			err = fmt.Errorf("--%s: %w", value.GetFlag().Name, value.Unwrap())
+			flag := value.GetFlag()
+			err = fmt.Errorf("--%s: %w", flag.Name, value.Unwrap())
+			if list := (*csv.ParseError)(nil); errors.As(err, &list) {
+				err = fmt.Errorf("%w; write what has a comma or quotes in quotes, its own doubled", err)
+				if strings.Contains(flag.Usage, "@FILE") {
+					err = fmt.Errorf("%w, or --%s @FILE with one a line, as it is", err, flag.Name)
+				}
+			}
 		}
 		return asUsage(err)
 	})
