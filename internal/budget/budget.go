@@ -27,10 +27,14 @@ type ExceededError struct {
 }
 
 func (e *ExceededError) Error() string {
-	if e.Free < e.Total {
-		return fmt.Sprintf("%s takes %s of memory, and %s of the %s that may be used are free", e.What, Format(e.Need), Format(e.Free), Format(e.Total))
+	need, free := Format(e.Need), Format(e.Free)
+	if need == free { // both rounded
+		need, free = fmt.Sprintf("%d bytes", e.Need), fmt.Sprintf("%d bytes", e.Free)
 	}
-	return fmt.Sprintf("%s takes %s of memory, more than the %s that may be used", e.What, Format(e.Need), Format(e.Total))
+	if e.Free < e.Total {
+		return fmt.Sprintf("%s takes %s of memory, and %s of the %s that may be used are free", e.What, need, free, Format(e.Total))
+	}
+	return fmt.Sprintf("%s takes %s of memory, more than the %s that may be used", e.What, need, free)
 }
 
 // Budget is an amount of memory. Its methods may be called by many goroutines at
