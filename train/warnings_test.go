@@ -86,7 +86,7 @@ func TestResultHasScale(t *testing.T) {
 
 // Of classes that as many training nodes have, validation nodes tell which is frequent.
 func TestMajorityOfBalancedTraining(t *testing.T) {
-	tr := &verdict{info: &TaskInfo{Labels: []int32{0, 1, 2, 0, 1, 1, 2, 2, 2, 1}, Classes: 3}, split: data.Split{Train: []int32{0, 1, 3, 4, 6}, Val: []int32{2, 5, 7}}}
+	tr := &verdict{info: &TaskInfo{Labels: []int32{0, 1, 2, 0, 1, 1, 2, 2, 2, 1}, About: About{Classes: 3}}, split: data.Split{Train: []int32{0, 1, 3, 4, 6}, Val: []int32{2, 5, 7}}}
 	if class, acc := tr.majority([]int32{8, 9}); class != 1 || acc != 50 {
 		t.Errorf("the majority is class %d with %v %%", class, acc)
 	}
