@@ -44,7 +44,7 @@ func WithLoops(index, weights ort.Tensor, loops []float32) (ort.Tensor, ort.Tens
 
 // ClassNames returns the names of classes, their numbers if they have none.
 func ClassNames(names []string, classes int) []string {
-	if names != nil {
+	if len(names) > 0 {
 		return names
 	}
 	names = make([]string, classes)

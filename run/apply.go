@@ -81,7 +81,6 @@ func (r *Run) apply(path string, o *infer.PredictOptions) (*application, error) 
 			return nil, err
 		}
 		a.ds, a.trained, a.refined = r.Data, true, r.Trained.Refined
-		d.Classes = infer.ClassNames(a.ds.ClassNames, a.ds.Classes)
 	}
 	if a.st, err = a.ds.Forward(); err != nil {
 		return nil, err
@@ -581,6 +580,9 @@ func Predict(ctx context.Context, dir, path, out string, o infer.PredictOptions)
 		p, err = r.predict(whole, &o)
 		return write()
 	}, func(a *application) error {
+		if a.Classes, err = r.ClassNames(); err != nil {
+			return err
+		}
 		p, err = a.predict(o.Nodes)
 		return write()
 	})

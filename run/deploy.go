@@ -32,8 +32,8 @@ type Deployed struct {
 	Refinement *onnx.Refinement
 	RawWeight  float32
 	Features   int
-	Classes    []string
-	Directed   bool // edges lead from source to target only
+	Classes    []string // their numbers in runs of earlier versions: see [Run.ClassNames]
+	Directed   bool     // edges lead from source to target only
 	// Columns names the columns of tables that the features are; nil where these have no names.
 	Columns *schema.Schema
 }
@@ -75,7 +75,7 @@ func (r *Run) Deploy() (*Deployed, error) {
 	info := infer.Info{RawWeight: 1}
 	describeRefinement(&info, t)
 	d := &Deployed{Model: t.Model, Module: module, Params: t.Params, Constants: map[string]float32{}, Refinement: refinementOf(t), RawWeight: info.RawWeight,
-		Features: from.Features, Classes: infer.ClassNames(nil, from.Classes), Directed: t.Config.Data.Directed, Columns: from.Columns}
+		Features: from.Features, Classes: infer.ClassNames(from.ClassNames, from.Classes), Directed: t.Config.Data.Directed, Columns: from.Columns}
 	if x := t.Refined; x != nil && !x.Raw {
 		if t.Module.Func(models.EncodeJudging) != nil {
 			d.Judging = t.Module
@@ -83,6 +83,19 @@ func (r *Run) Deploy() (*Deployed, error) {
 		d.Constants["lo"], d.Constants["hi"] = x.Lo, x.Hi
 	}
 	return d, nil
+}
+
+// ClassNames returns what the training data call the classes. They are read where the run, of an
+// earlier version, does not say.
+func (r *Run) ClassNames() ([]string, error) {
+	if names := r.info.Data.ClassNames; names != nil {
+		return infer.ClassNames(names, r.info.Data.Classes), nil
+	}
+	if err := r.LoadData(""); err != nil {
+		return nil, fmt.Errorf("an earlier version made %s, and what its classes are called is in its training data alone; have these where they were, or train it again: %w", r.Dir, err)
+	}
+	info := r.task.Info()
+	return infer.ClassNames(info.ClassNames, info.Classes), nil
 }
 
 // Cut compiles a function of the model and cuts it where it reads neighbours:

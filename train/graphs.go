@@ -24,8 +24,8 @@ func Graphs(c *data.Collection) Task { return graphTask{c} }
 
 func (g graphTask) Info() TaskInfo {
 	c := g.Collection
-	return TaskInfo{About: About{Name: c.Name, Source: c.Source, Format: c.Format, Checksum: c.Checksum, Graphs: len(c.Graphs), Nodes: c.Nodes(), Edges: c.NumEdges(), Features: c.X.Cols, Classes: c.Classes},
-		Directed: c.Graphs[0].Directed, Features: c.X, ClassNames: c.ClassNames, Labels: c.Labels, Item: "graph", itemName: strconv.Itoa}
+	return TaskInfo{About: About{Name: c.Name, Source: c.Source, Format: c.Format, Checksum: c.Checksum, Graphs: len(c.Graphs), Nodes: c.Nodes(), Edges: c.NumEdges(), Features: c.X.Cols, Classes: c.Classes, ClassNames: c.ClassNames},
+		Directed: c.Graphs[0].Directed, Features: c.X, Labels: c.Labels, Item: "graph", itemName: strconv.Itoa}
 }
 
 func (g graphTask) Split(seed uint64) (data.Split, string, error) {

@@ -24,8 +24,8 @@ func Nodes(ds *data.Dataset) Task { return nodeTask{ds} }
 
 func (n nodeTask) Info() TaskInfo {
 	d := n.Dataset
-	return TaskInfo{About: About{Name: d.Name, Source: d.Source, Format: d.Format, Checksum: d.Checksum, Nodes: d.Graph.N, Edges: d.Graph.NumEdges(), Features: d.X.Cols, Classes: d.Classes, Corruption: d.Corruption, Rewired: d.Rewired, Columns: d.Columns},
-		Directed: d.Graph.Directed, Features: d.X, ClassNames: d.ClassNames, Labels: d.Labels, Item: "node", Structural: d.Structural, Seeded: d.Seeded(), itemName: d.NodeID}
+	return TaskInfo{About: About{Name: d.Name, Source: d.Source, Format: d.Format, Checksum: d.Checksum, Nodes: d.Graph.N, Edges: d.Graph.NumEdges(), Features: d.X.Cols, Classes: d.Classes, ClassNames: d.ClassNames, Corruption: d.Corruption, Rewired: d.Rewired, Columns: d.Columns},
+		Directed: d.Graph.Directed, Features: d.X, Labels: d.Labels, Item: "node", Structural: d.Structural, Seeded: d.Seeded(), itemName: d.NodeID}
 }
 
 func (n nodeTask) Split(seed uint64) (data.Split, string, error) {

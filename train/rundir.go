@@ -126,6 +126,7 @@ func (t *trainer) describeRun(res *Result) *Info {
 	if res != nil {
 		i.Status = "done"
 	}
+	i.Data.ClassNames = append([]string{}, i.Data.ClassNames...)
 	return i
 }
 

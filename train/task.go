@@ -73,6 +73,9 @@ type About struct {
 	Edges    int    `json:"edges"`
 	Features int    `json:"features"`
 	Classes  int    `json:"classes"`
+	// ClassNames is what the data call the classes. Where they have numbers only it is empty in
+	// run.json, nil here; in runs of earlier versions, which did not keep names, it is nil.
+	ClassNames []string `json:"class_names"`
 	// Columns of tables, and how they became features; absent where data have no
 	// names for their columns, and in runs of versions that took them as they are.
 	Columns *schema.Schema `json:"columns,omitempty"`
@@ -85,11 +88,10 @@ type About struct {
 // TaskInfo describes the data of a task.
 type TaskInfo struct {
 	About
-	Directed   bool
-	Features   *data.Features
-	ClassNames []string // nil where they are numbers
-	Labels     []int32  // of what is classified: nodes or graphs
-	Item       string   // what one of these is called
+	Directed bool
+	Features *data.Features
+	Labels   []int32 // of what is classified: nodes or graphs
+	Item     string  // what one of these is called
 	// Structural says that nodes have no features but their places in the graph.
 	Structural bool
 	// Seeded is [data.Dataset.Seeded].

@@ -44,7 +44,7 @@ func TestWarnings(t *testing.T) {
 			[]string{"refinement loses here: the same classifier on the graph as it is has AUC 81.0 %, this model 80.0 %"}},
 		{"refinement that holds", sound, Result{Val: report(95, 90, 80), Test: report(95, 90, 80), Scale: &Scale{RawGraph: &Baseline{Model: "ecl-gsr", Accuracy: 96, AUC: auc(80.4)}}}, nil},
 	} {
-		tr := &verdict{info: &TaskInfo{Labels: labels, About: About{Classes: 2}, ClassNames: []string{"stayed", "left"}, Item: "node"}, last: 75}
+		tr := &verdict{info: &TaskInfo{Labels: labels, About: About{Classes: 2, ClassNames: []string{"stayed", "left"}}, Item: "node"}, last: 75}
 		if x.what == "astray" {
 			tr.last, tr.restart = 69, 2
 		}

@@ -68,6 +68,7 @@ func TestShardsByName(t *testing.T) {
 }
 
 // Shards for a run are read as its training read the data: without a schema that came later, and not where they do not fit.
+// Its classes are called what the training data call them.
 func TestShardsAsTrained(t *testing.T) {
 	dir := t.TempDir()
 	data, runDir := filepath.Join(dir, "data"), filepath.Join(dir, "run")
@@ -79,7 +80,7 @@ func TestShardsAsTrained(t *testing.T) {
 	}
 	nodes, edges := "id,label,x,y\n", "source,target\n"
 	for v := range 40 {
-		nodes += fmt.Sprintf("n%d,%d,%d,%d\n", v, v%2, v%2, v%3)
+		nodes += fmt.Sprintf("n%d,%d,%d,%d\n", v, v%2+1, v%2, v%3)
 		edges += fmt.Sprintf("n%d,n%d\n", v, (v+2)%40)
 	}
 	write("data", "nodes.csv", nodes)
@@ -91,6 +92,12 @@ func TestShardsAsTrained(t *testing.T) {
 	ds, err := LoadFor(runDir, data, false)
 	if err != nil || len(ds.Notes) == 0 || ds.X.Cols != 2 {
 		t.Errorf("data with a schema that came later: %v", err)
+	}
+	rows, _ := outputOf(t, Predict, shards(t, ds, runDir))
+	for _, row := range rows {
+		if c := cells(row); c["p_0"] != "" || c["p_1"] == "" || c["p_2"] == "" || c["class"] == "0" {
+			t.Fatalf("of the classes 1 and 2: %s", row)
+		}
 	}
 }
 

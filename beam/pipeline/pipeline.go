@@ -116,6 +116,11 @@ func newPipeline(ctx context.Context, o Options, kind string) (*Pipeline, error)
 	if err != nil {
 		return nil, err
 	}
+	if kind == kindPredictions {
+		if d.Classes, err = r.ClassNames(); err != nil {
+			return nil, err
+		}
+	}
 	o.Directed = d.Directed
 	if o.changed != nil {
 		o.changed(d)
