@@ -226,7 +226,7 @@ func (o *Options) Check(ctx context.Context, models []*Model, files map[string][
 				if c.Name == hubCase {
 					continue // all pairs of 10⁵ nodes
 				}
-				bad, err := o.checkPipeline(m, c, sessions[m.Name], files, report)
+				bad, err := o.checkPipeline(ctx, m, c, sessions[m.Name], files, report)
 				if err != nil {
 					return report, err
 				}

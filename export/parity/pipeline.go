@@ -2,6 +2,7 @@ package parity
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -342,9 +343,12 @@ func (m *Model) pipelineInputs(c Example, k int) map[string]ort.Tensor {
 
 // clearCase shrinks a case, and k, until no choice of the refinement is a near tie:
 // what is kept as test data must come out the same on every machine.
-func (o *Options) clearCase(m *Model, c Example) (map[string]ort.Tensor, *refinement, error) {
+func (o *Options) clearCase(ctx context.Context, m *Model, c Example) (map[string]ort.Tensor, *refinement, error) {
 	for n := c.Nodes(); ; n /= 2 {
-		for k := o.Refinement.K; k > 0; k-- {
+		for k := o.Refinement.K; k >= min(1, o.Refinement.K); k-- {
+			if err := ctx.Err(); err != nil {
+				return nil, nil, err
+			}
 			in := m.pipelineInputs(c, k)
 			r, err := o.refine(m, in)
 			if err != nil || r.clear(o.Refinement.Threshold) || n <= 1 {
@@ -360,10 +364,10 @@ func (o *Options) clearCase(m *Model, c Example) (map[string]ort.Tensor, *refine
 }
 
 // checkPipeline is [Options.checkParity] of one case of the pipeline.
-func (o *Options) checkPipeline(m *Model, c Example, s *ort.Session, files map[string][]byte, report *Report) (*Error, error) {
+func (o *Options) checkPipeline(ctx context.Context, m *Model, c Example, s *ort.Session, files map[string][]byte, report *Report) (*Error, error) {
 	in := m.pipelineInputs(c, o.Refinement.K)
 	if c.Name == testCase {
-		clear, r, err := o.clearCase(m, c)
+		clear, r, err := o.clearCase(ctx, m, c)
 		if err == nil {
 			if o.Refinement.Together { // else near ties would leave probabilities unchecked
 				in = clear

@@ -1,0 +1,34 @@
+package run
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/gsrc-dev/gsrc/internal/orttest"
+)
+
+// trainSmall trains a structure learner on a generated graph of 60 nodes.
+func trainSmall(t *testing.T, model string, set ...string) *Run {
+	t.Helper()
+	set = append([]string{"synthetic.nodes=60", "train.epochs=2"}, set...)
+	r, err := Train(t.Context(), TrainOptions{Model: model, Data: "synthetic", Out: filepath.Join(t.TempDir(), "run"), Set: set})
+	if err != nil {
+		t.Fatalf("%s %v: %v", model, set, err)
+	}
+	return r
+}
+
+// A run whose candidates are the edges of the graph alone is exported, with a pipeline.
+func TestBuildWithoutNeighbours(t *testing.T) {
+	lib := orttest.Need(t)
+	for _, model := range []string{"grcn", "ecl-gsr", "sublime", "idgl"} {
+		r := trainSmall(t, model, "candidates.k=0")
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		if _, err := r.Build(ctx, filepath.Join(t.TempDir(), "dist"), BuildOptions{Library: &lib, Unverified: true}); err != nil {
+			t.Errorf("%s: %v", model, err)
+		}
+		cancel()
+	}
+}
