@@ -131,11 +131,11 @@ func Forward(rowPtr, col []int32) *Structure {
 // resize returns x with length n, in its own memory if that suffices. New
 // memory gets some room to grow, since refined graphs vary in size.
 func resize[T any](x []T, n int) []T {
+	if x == nil { // also for 0 elements, since nil says that there are no such values
+		return make([]T, n)
+	}
 	if cap(x) >= n {
 		return x[:n]
-	}
-	if x == nil {
-		return make([]T, n)
 	}
 	return make([]T, n, n+n/8)
 }
@@ -165,7 +165,7 @@ func (s *Structure) EdgeIndex() (src, dst []int64) {
 // Graph.Weights do. Without EdgeOf (see [Forward]) places of edges are counted.
 // It returns dst with length E, in new memory if it has no room.
 func (s *Structure) Spread(dst, perEdge []float32) []float32 {
-	dst = slices.Grow(dst[:0], s.E)[:s.E]
+	dst = resize(dst, s.E)
 	if perEdge == nil {
 		for p := range dst {
 			dst[p] = 1
