@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
 )
 
@@ -30,5 +31,16 @@ func TestBuildWithoutNeighbours(t *testing.T) {
 			t.Errorf("%s: %v", model, err)
 		}
 		cancel()
+	}
+}
+
+// A graph without edges, refined or as it is, is exported.
+func TestBuildWithoutEdges(t *testing.T) {
+	lib := orttest.Need(t)
+	for model, set := range map[string]string{"grcn": "model.edges.threshold=1", "ecl-gsr": "model.edges.threshold=1", "gen": "data.remove_edges=1"} {
+		r := trainSmall(t, model, set)
+		if _, err := r.Build(t.Context(), filepath.Join(t.TempDir(), "dist"), BuildOptions{Library: &lib, Lowering: onnx.Scatter, Unverified: true, TestCases: true}); err != nil {
+			t.Errorf("%s: %v", model, err)
+		}
 	}
 }
