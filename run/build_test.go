@@ -3,10 +3,12 @@ package run
 import (
 	"context"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/gsrc-dev/gsrc/export/onnx"
+	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
 )
 
@@ -43,4 +45,28 @@ func TestBuildWithoutEdges(t *testing.T) {
 			t.Errorf("%s: %v", model, err)
 		}
 	}
+}
+
+// A run that was opened is exported and refined by several goroutines at the same time.
+func TestUsedAtTheSameTime(t *testing.T) {
+	lib := orttest.Need(t)
+	r, err := Open(trainSmall(t, "grcn").Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	for i := range 4 {
+		group.Go(func() {
+			var err error
+			if i%2 == 0 {
+				_, err = r.Build(t.Context(), filepath.Join(t.TempDir(), "dist"), BuildOptions{Library: &lib, Unverified: true})
+			} else {
+				_, err = r.Refine(infer.RefineOptions{})
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
 }

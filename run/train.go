@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
@@ -21,7 +22,8 @@ import (
 	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
 
-// Run is a finished run: a trained model and how good it is.
+// Run is a finished run: a trained model and how good it is. Its methods may be called by several
+// goroutines at the same time.
 type Run struct {
 	Dir     string // run directory; empty for a run in memory
 	Result  *train.Result
@@ -32,6 +34,7 @@ type Run struct {
 	// Graphs is the same where it was trained on a collection of graphs.
 	Graphs *data.Collection
 
+	load sync.Mutex  // guards task, Data and Graphs until they are there
 	task task        // of Data or Graphs, nil as long as these are
 	info *train.Info // of a run that was opened
 
@@ -279,6 +282,8 @@ func (r *Run) Unchecked() string {
 // it has not got them yet. path says where they are now; empty is where they were. Data that
 // are not the same are an error.
 func (r *Run) LoadData(path string) error {
+	r.load.Lock()
+	defer r.load.Unlock()
 	if r.task != nil {
 		return nil
 	}
