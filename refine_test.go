@@ -165,6 +165,11 @@ func TestRefineExport(t *testing.T) {
 		t.Errorf("below the training's threshold: %v", err)
 	}
 	o.Threshold = nil
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := gsrc.Refine(ended, dist, o); !errors.Is(err, context.Canceled) {
+		t.Errorf("with a context that has ended: %v", err)
+	}
 	if _, err := gsrc.Refine(ctx, dist, gsrc.RefineOptions{}); err == nil || !strings.Contains(err.Error(), "--data") {
 		t.Errorf("without data: %v", err)
 	}

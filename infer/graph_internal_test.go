@@ -334,6 +334,14 @@ func TestUpdatesThatDeleteWrongly(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := r.Update(ended, Update{DeleteNodes: []string{"8"}}); !errors.Is(err, context.Canceled) {
+		t.Errorf("with a context that has ended: %v", err)
+	}
+	if _, err := r.Update(t.Context(), Update{DeleteNodes: []string{"7"}}); err == nil { // after what waits
+		t.Error("a node is deleted twice")
+	}
 	if v := r.Snapshot().Version; v != 2 {
 		t.Errorf("version %d after nothing was changed", v)
 	}

@@ -425,6 +425,9 @@ func (p *predictor) graph(ctx context.Context) (*graph.Graph, error) {
 
 // refined returns the refined graph of the data: the training's, or a new one.
 func (p *predictor) refined(ctx context.Context) (*graph.Refined, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	others := p.refinesOthers()
 	switch {
 	case p.onTrainingGraph():

@@ -28,7 +28,7 @@ var errClosed = errors.New("the graph is closed")
 
 // Update changes the graph, and returns the first version that has the change. Calls at
 // the same time may share a version. A change that leaves the graph as it is makes no
-// version. When ctx ends while the new version is worked on, Update returns, and the
+// version, nor does one with a ctx that has ended. When ctx ends while the new version is worked on, Update returns, and the
 // version comes nevertheless; to find out, call it again with the same key. The slices of u
 // are the caller's again when Update returns.
 //
@@ -39,6 +39,9 @@ var errClosed = errors.New("the graph is closed")
 func (r *Graph) Update(ctx context.Context, u Update) (Applied, error) {
 	if r.p.info.Graph == "refined" && !r.p.manifest.Inductive {
 		return Applied{}, ErrFixedGraph
+	}
+	if err := ctx.Err(); err != nil {
+		return Applied{}, err
 	}
 	if ctx.Done() != nil { // it may return before they are read
 		u = u.clone()
