@@ -3,6 +3,7 @@
 package compiler
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -60,6 +61,9 @@ type Program struct {
 // an *[ir.SyntaxError] with its place.
 func Compile(m *ir.Module, o Options) (p *Program, err error) {
 	defer func() { err = ir.Placed(err) }()
+	if m == nil {
+		return nil, errors.New("there is no module to compile: it is nil")
+	}
 	if err := ir.Verify(m); err != nil {
 		return nil, fmt.Errorf("module %s: %w", m.Name, err)
 	}

@@ -1,6 +1,7 @@
 package compiler
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/ir"
@@ -14,6 +15,12 @@ func small() models.Options {
 	o.Encoder.Hidden, o.Encoder.Projection = 3, 3
 	o.ECL.Steps = 2
 	return o
+}
+
+func TestNoModule(t *testing.T) {
+	if _, err := Compile(nil, Options{}); err == nil || !strings.Contains(err.Error(), "no module") {
+		t.Errorf("%v", err)
+	}
 }
 
 // Every model compiles for both targets, verified after every pass, and its
