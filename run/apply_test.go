@@ -171,7 +171,7 @@ func TestPredictAsAWhole(t *testing.T) {
 			t.Errorf("%q: %q, %v", set, text, err)
 		}
 		_, err = Predict(t.Context(), out, other, "", infer.PredictOptions{})
-		if err == nil || !strings.Contains(err.Error(), "other graphs: ") || !strings.Contains(err.Error(), "or make an export") {
+		if err == nil || !strings.Contains(err.Error(), "takes that graph alone: ") || !strings.Contains(err.Error(), "or make an export") {
 			t.Errorf("%q on another graph: %v", set, err)
 		}
 		gone := path + "-moved"

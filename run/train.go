@@ -300,8 +300,8 @@ func (r *Run) LoadData(path string) error {
 // where path has another.
 func (r *Run) loadWhole(path string, whole error) error {
 	err := r.LoadData(path)
-	if _, other := errors.AsType[*otherDataError](err); other && path != "" {
-		return fmt.Errorf("%w; other graphs: %w", err, whole)
+	if other, ok := errors.AsType[*otherDataError](err); ok && path != "" {
+		return fmt.Errorf("%s, and the run takes that graph alone: %w", other.what(), whole)
 	}
 	return err
 }
@@ -309,12 +309,16 @@ func (r *Run) loadWhole(path string, whole error) error {
 // otherDataError says that data are not those that a run was trained on.
 type otherDataError struct{ path, format, have, want string }
 
+func (e *otherDataError) what() string {
+	return fmt.Sprintf("%s is not what the run was trained on (its checksum is %.12s…, the run's is %.12s…)", e.path, e.have, e.want)
+}
+
 func (e *otherDataError) Error() string {
 	hint := ""
 	if e.format == "folder" {
 		hint = ", with the same " + data.SchemaFile + " where there was one"
 	}
-	return fmt.Sprintf("%s is not what the run was trained on: its checksum is %.12s…, the run's is %.12s…; say where the same data are with --data%s", e.path, e.have, e.want, hint)
+	return fmt.Sprintf("%s; say where the same data are with --data%s", e.what(), hint)
 }
 
 // trainingData reads the data of a run again and checks that they are the same.
