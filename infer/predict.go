@@ -463,6 +463,9 @@ func (p *predictor) together() bool {
 // refinesOthers returns an error where nothing in the export finds edges of another graph than the training's.
 func (p *predictor) refinesOthers() error {
 	if _, apart := p.manifest.Models["scorer"]; !apart && !p.together() && p.info.Graph == "refined" {
+		if p.info.Known != nil && p.manifest.Inductive {
+			return fmt.Errorf("%s refines no graph but that of its training (%s): its classifier reads known labels, as with model.smooth and model.known_labels, which pipeline.onnx does not take; train it without these", p.dir, p.info.Data.Name)
+		}
 		return fmt.Errorf("%s refines no graph but that of its training (%s), since it has neither scorer.onnx nor pipeline.onnx: the model gave each edge there a weight of its own, or was built with --pipeline=off or a lowering that has none", p.dir, p.info.Data.Name)
 	}
 	return nil
