@@ -177,7 +177,10 @@ func newPredictor(dist, path string, o PredictOptions) (*predictor, error) {
 	load := p.o.Load
 	load.Columns, load.NoPrepare = p.manifest.Columns, load.NoPrepare || p.manifest.Columns == nil && !p.info.Data.Structural
 	load.Trained = data.BaseChecksum(p.info.Data.Checksum, p.info.Data.Corruption, p.info.Data.Rewired)
-	if load.Weights = p.info.Weights; p.info.Data.Structural {
+	if load.Weights = p.info.Weights; !p.info.ReadsWeights() {
+		load.Weights = data.IgnoreWeights
+	}
+	if p.info.Data.Structural {
 		load.NodeFeatures = data.FeaturesPlaces
 	}
 	if p.ds, err = data.Load(path, load); err != nil {

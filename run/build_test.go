@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -69,4 +70,27 @@ func TestUsedAtTheSameTime(t *testing.T) {
 		})
 	}
 	group.Wait()
+}
+
+// An export of a model that does not read the weights of edges lists none with a refined graph, as
+// the run does, and says why it refines no other graph.
+func TestRefineWithoutWeights(t *testing.T) {
+	lib := orttest.Need(t)
+	path, other := weightedTable(t, uneven), weightedTable(t, func(i int) float64 { return float64(1 + i) })
+	out, dist := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "dist")
+	r, err := Train(t.Context(), TrainOptions{Model: "idgl", Data: path, Out: out, Set: []string{"train.epochs=2", "data.weights=ignore", "data.prepare=false", "model.smooth.alpha=0.5"}})
+	if err == nil {
+		_, err = r.Build(t.Context(), dist, BuildOptions{Library: &lib, Unverified: true})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{out, dist} {
+		if g, err := Refine(t.Context(), dir, infer.RefineOptions{Data: path}); err != nil || g.Weighted {
+			t.Errorf("%s: %+v, %v", dir, g, err)
+		}
+	}
+	if _, err = Refine(t.Context(), dist, infer.RefineOptions{Data: other}); err == nil || !strings.Contains(err.Error(), "known labels") {
+		t.Errorf("another graph: %v", err)
+	}
 }
