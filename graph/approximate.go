@@ -50,9 +50,9 @@ func SearchScratch(n, f, k int, by Index) (bytes int, pool kernels.Scratch) {
 	if !by.approximate(n) || n <= indexLeaf {
 		return 0, kernels.NearestScratch(n, f, k)
 	}
-	// What lists hold beyond k, and held before; a tree with its cells, rows, centroids and products; the sample.
+	// What lists hold beyond k, and held before; rows of nodes; a tree with its cells, rows, centroids and products; the sample.
 	wide := max(k, indexNear)
-	bytes = 8*n*(wide-k) + 4*n*wide + (4+8)*n + 4*(indexBlock*(f+indexCells)+indexCells*f) + 4*indexSample*(indexBlock+f+2*k)
+	bytes = 8*n*(wide-k) + 4*n*wide + 4*n + (4+8)*n + 4*(indexBlock*(f+indexCells)+indexCells*f) + 4*indexSample*(indexBlock+f+2*k)
 	return bytes, kernels.NearestWithinScratch(indexLeaf, f).Max(kernels.MatMulScratch(indexSample, f, indexBlock, false, true)).
 		Max(kernels.MatMulScratch(indexBlock, f, indexCells, false, true)).Max(kernels.Scratch{Part: n})
 }
@@ -126,14 +126,17 @@ func (s *Neighbors) Approximate(pool *kernels.Pool, emb []float32, n, f, k int) 
 	for i := range s.old {
 		s.old[i] = -1
 	}
-	for t := 0; t < indexTrees && recall < indexRecall; {
-		s.tree.grow(pool, s.z, rows, f, stream.At(uint64(t)))
+	for s.trees = 0; s.trees < indexTrees && recall < indexRecall; {
+		s.tree.grow(pool, s.z, rows, f, stream.At(uint64(s.trees)))
 		pool.NearestWithin(s.idx, s.sim, s.z, rows, f, wide, s.tree.order, s.tree.start, indexLeaf)
-		if t++; t%indexRound != 0 {
+		s.trees++
+		if s.trees == 1 && s.Near != nil {
+			s.beside(pool, n, f, wide)
+		} else if s.trees%indexRound != 0 {
 			continue
 		}
 		recall = s.sample.recall(s.sim, wide)
-		if recall < indexHalf && t < indexTrees {
+		if recall < indexHalf && s.trees < indexTrees {
 			continue
 		}
 		for before := -1.0; recall < indexRecall && recall >= before+indexGain; {
@@ -148,6 +151,19 @@ func (s *Neighbors) Approximate(pool *kernels.Pool, emb []float32, n, f, k int) 
 	s.idx, s.sim = s.idx[:n*k], s.sim[:n*k]
 	s.number(n, k)
 	return s.idx, s.sim, recall
+}
+
+// beside looks at the neighbours in the graph that the search begins with, of n nodes.
+func (s *Neighbors) beside(pool *kernels.Pool, n, f, k int) {
+	var row []int32 // of nodes
+	if len(s.nodes) < n {
+		row = slices.Repeat([]int32{-1}, n)
+		for i, v := range s.nodes {
+			row[v] = int32(i)
+		}
+	}
+	in := s.Near().In
+	pool.NearestAmong(s.idx, s.sim, s.z, len(s.nodes), f, k, in.RowPtr, in.Col, s.nodes, row, s.tree.order)
 }
 
 // around looks at the neighbours of the neighbours that were found.

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -281,5 +282,70 @@ func TestMeansTree(t *testing.T) {
 		if share := float64(together) / float64(c.n); share < c.together {
 			t.Errorf("%d rows: %.2f of them are in the leaf that has most of their cluster, want at least %v", c.n, share, c.together)
 		}
+	}
+}
+
+// Rows that are means over a graph's neighbours, as an encoder's are, have theirs near in it: a search that
+// begins there finds them. Rows without a direction are nobody's, and any number of threads finds the same.
+func TestApproximateBeginsWithAGraph(t *testing.T) {
+	const n, f, k, degree = 10_000, 256, 3, 4
+	pool := kernels.NewPool(0)
+	defer pool.Close()
+	stream := rng.New(3, "graph")
+	g := &Graph{N: n}
+	for u := range int32(n) {
+		for i := range uint64(degree / 2) {
+			if v := int32(stream.Intn(uint64(u)*degree+i, n)); v != u {
+				g.Edges = append(g.Edges, [2]int32{min(u, v), max(u, v)})
+			}
+		}
+	}
+	slices.SortFunc(g.Edges, func(a, b [2]int32) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
+	g.Edges = slices.Compact(g.Edges)
+	noise, x := make([]float32, n*f), make([]float32, n*f)
+	pool.Normal(noise, rng.New(3, "rows"))
+	for _, e := range g.Edges {
+		for c := range f {
+			x[int(e[0])*f+c] += noise[int(e[1])*f+c]
+			x[int(e[1])*f+c] += noise[int(e[0])*f+c]
+		}
+	}
+	for v := range n {
+		for c := range f {
+			if x[v*f+c] += noise[v*f+c]; v%100 == 7 {
+				x[v*f+c] = 0
+			}
+		}
+	}
+	exact, _ := KNN(pool, x, n, f, k)
+	var without Neighbors
+	without.Approximate(pool, x, n, f, k)
+	s := Neighbors{Near: g.Structure}
+	idx, sim, recall := s.Approximate(pool, x, n, f, k)
+	t.Logf("recall %.3f by %d trees; without the graph it takes %d", recall, s.trees, without.trees)
+	if s.trees != 1 || without.trees < 8 {
+		t.Error("the graph does not lead to neighbours")
+	}
+	found, all := 0, 0
+	for i, v := range exact {
+		row := idx[i/k*k:][:k]
+		if v < 0 {
+			if row[i%k] >= 0 {
+				t.Fatalf("row %d has neighbour %d, and no direction", i/k, row[i%k])
+			}
+			continue
+		}
+		all++
+		if slices.Contains(row, v) {
+			found++
+		}
+	}
+	if of := float64(found) / float64(all); recall < indexRecall || math.Abs(of-recall) > 0.02 {
+		t.Errorf("%.3f of the neighbours are found, recall %.3f", of, recall)
+	}
+	other := kernels.NewPool(3)
+	defer other.Close()
+	if again, againSim, _ := (&Neighbors{Near: g.Structure}).Approximate(other, x, n, f, k); !slices.Equal(again, idx) || !slices.Equal(againSim, sim) {
+		t.Error("another number of threads gives other neighbours")
 	}
 }

@@ -25,10 +25,15 @@ func KNN(pool *kernels.Pool, emb []float32, n, f, k int) (idx []int32, sim []flo
 // Neighbors searches for nearest neighbours again and again in memory of its
 // own, which holds the result too. The zero value is ready for use.
 type Neighbors struct {
+	// Near returns a graph of all rows, in which neighbours are often near, for an approximate search to
+	// begin with; nil where there is none.
+	Near func() *Structure
+
 	idx []int32
 	sim []float32
 	directions
 	tree   meansTree
+	trees  int // that the last search grew
 	sample sample
 	old    []int32
 	since  since

@@ -578,7 +578,7 @@ func (p *predictor) refine(pool *kernels.Pool, x ort.Tensor, g *graph.Graph, off
 
 // Candidates finds candidates for edges by rows [N, width]; offset is as refine has it.
 func (i *Info) Candidates(pool *kernels.Pool, rows []float32, width int, g *graph.Graph, offset []int32) (*graph.Candidates, error) {
-	var search graph.Neighbors
+	search := graph.Neighbors{Near: func() *graph.Structure { return g.Undirected().Structure() }}
 	var near []int32
 	k := min(i.K, max(0, g.N-1))
 	if offset != nil {

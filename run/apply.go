@@ -241,10 +241,7 @@ func (a *application) judge() (*train.Judge, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, st := a.ds.Graph.Undirected(), a.st
-	if a.ds.Graph.Directed {
-		st = g.Structure()
-	}
+	g, st := a.ds.Graph.Undirected(), a.undirected()
 	inputs := map[string]*runtime.Buffer{"x": x}
 	if err := a.bind(a.Judging.Params, func(name string, b *runtime.Buffer) { inputs[name] = b }); err != nil {
 		return nil, err
@@ -253,6 +250,14 @@ func (a *application) judge() (*train.Judge, error) {
 		return a.chunk("evidence", int64(beside), int64(least))
 	})
 	return a.judging, err
+}
+
+// undirected is the structure of the graph without its directions.
+func (a *application) undirected() *graph.Structure {
+	if a.ds.Graph.Directed {
+		return a.ds.Graph.Undirected().Structure()
+	}
+	return a.st
 }
 
 // weights are those of the encoder's messages, by entry.
@@ -324,7 +329,7 @@ func (a *application) candidates() (*graph.Candidates, error) {
 				return fmt.Errorf("%w; gsrc-beam refines in parts on several machines", &budget.ExceededError{What: "refining, most of it for candidates,", Need: a.limit - free + need, Free: a.limit, Total: a.limit})
 			}
 			defer rss.Leave(rss.Enter("candidates"))
-			found, _, recall := new(graph.Neighbors).Search(a.pool, rows.F32, n, width, k, graph.IndexAuto)
+			found, _, recall := (&graph.Neighbors{Near: a.undirected}).Search(a.pool, rows.F32, n, width, k, graph.IndexAuto)
 			if recall < 1 {
 				a.log("candidates by %s: recall %.3f of a sample", cmp.Or(by, config.SimilarityEmbedding), recall)
 			}
@@ -337,11 +342,7 @@ func (a *application) candidates() (*graph.Candidates, error) {
 	}
 	defer rss.Leave(rss.Enter("candidates"))
 	if r.TwoStep > 0 {
-		st := a.st
-		if a.ds.Graph.Directed {
-			st = a.ds.Graph.Undirected().Structure()
-		}
-		found, _ := st.TwoStep(a.pool, min(r.TwoStep, n))
+		found, _ := a.undirected().TwoStep(a.pool, min(r.TwoStep, n))
 		lists = append(lists, found)
 	}
 	joined, k, err := graph.JoinNeighbors(n, lists...)

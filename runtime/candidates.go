@@ -28,6 +28,8 @@ type Candidates struct {
 	Old   *Buffer // [2C] f32: of each entry, 1 if the graph has the edge, or else 0
 	// Files has what is known of entries in files, where it is not nil.
 	Files *scratch.Files
+	// Near is what [graph.Neighbors] begins an approximate search with, which may be nil.
+	Near func() *graph.Structure
 
 	known     *graph.Graph // undirected
 	pool      *kernels.Pool
@@ -55,6 +57,7 @@ func (c *Candidates) Len() int {
 
 // Search finds the nearest neighbours [N,K] of each row of emb, which the host has.
 func (c *Candidates) Search(emb *Buffer, o CandidateOptions) []int32 {
+	c.search.Near = c.Near
 	idx, _, _ := c.search.Search(c.pool, emb.F32, emb.Dims[0], emb.Dims[1], o.K, o.Index)
 	return idx
 }

@@ -397,7 +397,7 @@ func (e *evidence) fitNew(looked lookedAt, edges *judgedEdges, random [][]float3
 	var near []int32
 	var similar []float32
 	err := e.Rows("evidence", func(z *runtime.Buffer) error {
-		near, similar, _ = new(graph.Neighbors).Search(e.pool, z.F32, z.Dims[0], z.Dims[1], newNearest, graph.IndexAuto)
+		near, similar, _ = (&graph.Neighbors{Near: func() *graph.Structure { return e.st }}).Search(e.pool, z.F32, z.Dims[0], z.Dims[1], newNearest, graph.IndexAuto)
 		return nil
 	})
 	if err != nil {

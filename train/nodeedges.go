@@ -281,6 +281,12 @@ func (t *nodeSteps) candidateSet() *runtime.Candidates {
 	if t.found.set == nil {
 		t.found.set = runtime.NewCandidates(t.ds.Graph.Undirected(), t.pool)
 		t.found.set.Files = t.files
+		t.found.set.Near = func() *graph.Structure {
+			if t.ds.Graph.Directed {
+				return t.ds.Graph.Undirected().Structure()
+			}
+			return t.prog.inputs["g"].Graph
+		}
 	}
 	return t.found.set
 }

@@ -24,6 +24,7 @@ type jobs struct {
 	nearSparse nearestSparseJob
 	zeros      zerosJob
 	around     aroundJob
+	among      amongJob
 	chain      chainJob
 	attend     attentionJob
 }

@@ -1,6 +1,9 @@
 package kernels
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // NearestAround improves the lists of [Pool.Nearest] by the neighbours of
 // neighbours: a row is compared with every row in the lists of those in its own
@@ -26,7 +29,7 @@ func (p *Pool) NearestAround(idx []int32, sim, z []float32, n, f, k int, old, or
 	p.scratch(most)
 	p.intScratch(table + most + 2)
 	lists := nearestRows{idx: idx, sim: sim, k: k, worst: grow(&p.part, n)}
-	runJob(p, &p.jobs.around, aroundJob{p: p, lists: lists, z: z, n: n, f: f, old: old, order: order, most: most, table: table}, ceilDiv(n, aroundRows))
+	runJob(p, &p.jobs.around, aroundJob{comparing: comparing{p: p, lists: lists, z: z, n: n, f: f, order: order}, old: old, most: most, table: table}, ceilDiv(n, aroundRows))
 }
 
 // Known marks row v of a list as one that was in it before, and of a marked one
@@ -36,14 +39,10 @@ func Known(v int32) int32 { return -2 - v }
 const aroundRows = 256 // of a chunk
 
 type aroundJob struct {
-	p     *Pool
-	lists nearestRows
-	z     []float32
-	n, f  int
+	comparing
 	old   []int32 // neighbours
-	order []int32
-	most  int // rows that one row may be compared with
-	table int // places of the hash table, a power of two
+	most  int     // rows that one row may be compared with
+	table int     // places of the hash table, a power of two
 }
 
 func (j *aroundJob) do(c, worker int) {
@@ -83,13 +82,72 @@ func (j *aroundJob) do(c, worker int) {
 				}
 			}
 		}
-		ptr[0], ptr[1] = 0, int32(len(found))
-		ks.sddmm(products, ptr, found, nil, j.z[u*j.f:(u+1)*j.f], j.z, j.f, 0, 1, fetchAhead(j.n, j.f))
-		j.lists.worst[u] = j.lists.sim[(u+1)*k-1]
-		for i, v := range found {
-			if s := products[i]; s >= j.lists.worst[u] {
-				j.lists.offer(u, int(v), s)
+		j.compare(u, found, products, ptr)
+	}
+}
+
+// NearestAmong improves the lists of [Pool.Nearest] by the rows that each is given, as the neighbours
+// of a graph, in which row u is node nodes[u], and node v is row row[v], or none where that is −1: it is compared
+// with those of col[rowPtr[nodes[u]]:rowPtr[nodes[u]+1]]. A nil row says that node u is row u. order and products are as
+// [Pool.NearestAround] has them.
+func (p *Pool) NearestAmong(idx []int32, sim, z []float32, n, f, k int, rowPtr, col, nodes, row, order []int32) {
+	need("NearestAmong", "idx", len(idx), n*k)
+	need("NearestAmong", "sim", len(sim), n*k)
+	need("NearestAmong", "z", len(z), n*f)
+	need("NearestAmong", "nodes", len(nodes), n)
+	need("NearestAmong", "order", len(order), n)
+	if n <= 0 || k <= 0 || f <= 0 {
+		return
+	}
+	p.scratch(amongRows)
+	p.intScratch(amongRows + 2)
+	lists := nearestRows{idx: idx, sim: sim, k: k, worst: grow(&p.part, n), again: true}
+	runJob(p, &p.jobs.among, amongJob{comparing: comparing{p: p, lists: lists, z: z, n: n, f: f, order: order}, rowPtr: rowPtr, col: col, nodes: nodes, row: row}, ceilDiv(n, aroundRows))
+}
+
+const amongRows = 1024 // that a row is compared with at a time
+
+type amongJob struct {
+	comparing
+	rowPtr, col, nodes, row []int32
+}
+
+func (j *amongJob) do(c, worker int) {
+	for at := c * aroundRows; at < min((c+1)*aroundRows, j.n); at++ {
+		u := j.order[at]
+		v := j.nodes[u]
+		for among := range slices.Chunk(j.col[j.rowPtr[v]:j.rowPtr[v+1]], amongRows) {
+			if j.row != nil {
+				rows := j.p.ints[worker][2:2]
+				for _, w := range among {
+					if r := j.row[w]; r >= 0 {
+						rows = append(rows, r)
+					}
+				}
+				among = rows
 			}
+			j.compare(int(u), among, j.p.local[worker], j.p.ints[worker])
+		}
+	}
+}
+
+// comparing is what jobs have in common that compare each row with some others.
+type comparing struct {
+	p     *Pool
+	lists nearestRows
+	z     []float32
+	n, f  int
+	order []int32
+}
+
+// compare offers rows to the list of row u, which may be among them. products has room for as many, ptr for two.
+func (j *comparing) compare(u int, rows []int32, products []float32, ptr []int32) {
+	ptr[0], ptr[1] = 0, int32(len(rows))
+	ks.sddmm(products, ptr, rows, nil, j.z[u*j.f:(u+1)*j.f], j.z, j.f, 0, 1, fetchAhead(j.n, j.f))
+	j.lists.worst[u] = j.lists.sim[(u+1)*j.lists.k-1]
+	for i, v := range rows {
+		if s := products[i]; s >= j.lists.worst[u] && int(v) != u {
+			j.lists.offer(u, int(v), s)
 		}
 	}
 }

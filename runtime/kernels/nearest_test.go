@@ -197,6 +197,26 @@ func TestNearestWithinAndAround(t *testing.T) {
 			}
 			p.NearestAround(idx, sim, z, c.n, c.f, c.k, old, order)
 			check("around again")
+			// Of a graph, and of one with a node before the others that is no row.
+			for _, more := range []int32{0, 1} {
+				rowPtr, col, nodes, row := make([]int32, 1+more), []int32{}, make([]int32, c.n), []int32{-1}
+				for i := range c.n {
+					nodes[i], row = int32(i)+more, append(row, int32(i))
+					for _, v := range key.At(uint64(10 + i)).Perm(c.n)[:i] { // itself, and what lists have, too
+						col = append(col, int32(v)+more)
+						met[i*c.n+v] = met[i*c.n+v] || v != i
+					}
+					if col = append(col, 0); more == 0 {
+						met[i*c.n] = i != 0 || met[i*c.n]
+					}
+					rowPtr = append(rowPtr, int32(len(col)))
+				}
+				if more == 0 {
+					row = nil
+				}
+				p.NearestAmong(idx, sim, z, c.n, c.f, c.k, rowPtr, col, nodes, row, order)
+				check("among")
+			}
 			p.Close()
 		}
 	})
