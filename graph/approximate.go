@@ -76,7 +76,7 @@ const (
 	indexRound  = 4    // trees between two measurements
 	indexTrees  = 32   // at most
 	indexNear   = 14   // neighbours that lists hold at least meanwhile: the fewer, the less lies around them
-	indexLeaf   = 1024 // most rows of a leaf
+	indexLeaf   = 256  // most rows of a leaf
 	indexCells  = 64   // most cells of a part
 	indexDrawn  = 64   // rows drawn for each cell
 	indexMoves  = 6    // of the centroids
@@ -90,10 +90,11 @@ const (
 // trees. Similarities may differ from exact ones in the last bits.
 //
 // Rows are divided among the nearest of up to 64 centroids, again and again, down to
-// leaves of at most 1024: hierarchical k-means (Muja and Lowe, "Scalable nearest neighbor
+// leaves of at most 256: hierarchical k-means (Muja and Lowe, "Scalable nearest neighbor
 // algorithms for high dimensional data", TPAMI 2014), of rows drawn anew for each tree. In a leaf all
-// pairs are compared, as matrix products. When half of the neighbours are found, after every four trees,
-// those of neighbours are looked at again and again while that finds more
+// pairs are compared, as matrix products. After the first tree each row is compared with its neighbours in
+// the graph of s.Near ([kernels.Pool.NearestAmong]). When half of the neighbours are found, after that tree or
+// every four, those of neighbours are looked at again and again while that finds more
 // ([kernels.Pool.NearestAround]). The draws are the same for every search.
 func (s *Neighbors) Approximate(pool *kernels.Pool, emb []float32, n, f, k int) (idx []int32, sim []float32, recall float64) {
 	if len(emb) < n*f {
