@@ -45,6 +45,9 @@ func (l *loader) synthetic() (*Dataset, error) {
 		cfg = *l.opts.Synthetic
 	}
 	cfg.Seed = l.opts.Seed
+	if l.opts.Directed {
+		return nil, fmt.Errorf("%s data: its edges have no direction: leave data.directed out", Synthetic)
+	}
 	if cfg.Nodes <= 0 {
 		return nil, fmt.Errorf("%s data: %w", Synthetic, errNoNodes)
 	}

@@ -67,3 +67,10 @@ func TestSyntheticOptions(t *testing.T) {
 		wantError(t, err, want, "synthetic")
 	}
 }
+
+// Directions that the generated edges do not have are refused, not left out in silence.
+func TestSyntheticHasNoDirections(t *testing.T) {
+	if _, err := Load(Synthetic, LoadOptions{Directed: true}); err == nil || !strings.Contains(err.Error(), "data.directed") {
+		t.Errorf("error %v", err)
+	}
+}

@@ -137,7 +137,7 @@ func TestDrawnWeightsAreGivenOnce(t *testing.T) {
 		"weights that are not declared":   {program("", "u", ", %w: f32[E]", "  %s = spmm %g, %w, _, %h : f32[N,hidden]\n"), "{edge_weights=true}", ds},
 		"weights that are declared":       {program(" {edge_weights=true}", "u", ", %w: f32[E]", "  %s = spmm %g, %w, _, %h : f32[N,hidden]\n"), "", &weighted},
 		"rows by other numbers":           {program("", "u", "", "  %s0 = spmm %g, _, _, %h : f32[N,hidden]\n  %hr = gather %h, %labels : f32[T,hidden]\n  %z = reduce_mean %hr {axis=\"all\"} : f32[]\n  %s = add %s0, %z : f32[N,hidden]\n"), "reads all rows of %h (gather)", ds},
-		"sums over entries out of a node": {program("", "u", "", "  %s = spmm %g, _, _, %h {transpose=true} : f32[N,hidden]\n"), "reads all rows of %h (spmm)", ds},
+		"sums over entries out of a node": {program("", "u", "", "  %s = spmm %g, _, _, %h {transpose=true} : f32[N,hidden]\n"), "sums %h over the entries out of a node (spmm {transpose=true})", ds},
 	} {
 		params := map[string][]float32{}
 		for _, sampler := range []string{"full", "neighbors"} {

@@ -264,7 +264,11 @@ func (n nodeTask) compileStep(t *trainer, name string, from *ir.Module) (err err
 		if err != nil {
 			return err
 		}
-		if op, v := readsWhole(step.Module.Func(name), true); op != nil {
+		op, v := readsWhole(step.Module.Func(name), true)
+		switch {
+		case op != nil && op.Name() == "spmm":
+			return noSampling(t, neighbors, fmt.Sprintf("@%s sums %%%s over the entries out of a node (spmm {transpose=true}), of which a batch has only those that lead to nodes that it drew; sum over the entries into it, of a graph whose edges are turned round", name, v.Name))
+		case op != nil:
 			return noSampling(t, neighbors, fmt.Sprintf("@%s reads all rows of %%%s (%s), of which a batch has some; let it read those of training nodes (gather by %%train_idx)", name, v.Name, op.Name()))
 		}
 	}
