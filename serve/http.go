@@ -41,7 +41,7 @@ func (s *Server) Handler() http.Handler {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			if err := s.authorize(r.Header.Values("Authorization")); err != nil {
 				w.Header().Set("WWW-Authenticate", "Bearer")
-				s.turnAway(w, r, err)
+				s.deny(w, r, err)
 				return
 			}
 			h(w, r)
@@ -83,15 +83,23 @@ func (s *Server) Handler() http.Handler {
 			w.Header().Set("Connection", "close")
 		}
 		if err := s.checkHost(r.Host); err != nil {
-			s.turnAway(w, r, err)
+			s.deny(w, r, err)
 			return
 		}
 		if err := cross.Check(r); err != nil {
-			s.turnAway(w, r, fail(kindSite, "the page of another site asks: %v", err))
+			s.deny(w, r, fail(kindSite, "the page of another site asks: %v", err))
 			return
 		}
 		mux.ServeHTTP(w, r)
 	})
+}
+
+// deny turns away a request whose sender may not ask, and logs one for inference like those of others.
+func (s *Server) deny(w http.ResponseWriter, r *http.Request, err error) {
+	code := s.turnAway(w, r, err)
+	if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/infer") {
+		s.begin("http", s.known(""))(nil, strconv.Itoa(code), err)
+	}
 }
 
 // checkHost refuses requests that come by a name which is not the server's: the page of

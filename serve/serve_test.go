@@ -839,3 +839,19 @@ func TestUpdatesByKey(t *testing.T) {
 type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+// What is refused before its body is read, for its token or for the name that the server is asked by, is
+// logged, too, if it asks for inference.
+func TestDeniedRequestsAreLogged(t *testing.T) {
+	var log bytes.Buffer
+	s := newServer(t, Options{Token: "secret", Requests: slog.New(slog.NewJSONHandler(&log, nil))})
+	for _, c := range []struct{ host, path, code string }{{"localhost", "/v2/models/classifier/infer", "401"}, {"other.example", "/v2/models/classifier/infer", "403"}, {"localhost", "/v2/repository", ""}} {
+		log.Reset()
+		r := httptest.NewRequest("POST", c.path, strings.NewReader("{}"))
+		r.Host = c.host
+		s.Handler().ServeHTTP(httptest.NewRecorder(), r)
+		if got := log.String(); c.code == "" && got != "" || c.code != "" && (!strings.Contains(got, `"code":"`+c.code+`"`) || !strings.Contains(got, "WARN")) {
+			t.Errorf("%s at %s: the log has %q", c.path, c.host, got)
+		}
+	}
+}
