@@ -127,3 +127,21 @@ func TestBaselineFails(t *testing.T) {
 		t.Errorf("of two runs, a baseline of the first of which is stopped, %d are reported, with %v", reported, err)
 	}
 }
+
+// A run that was interrupted trains the baselines that it began with, as one in a go does.
+func TestResumedBaselines(t *testing.T) {
+	for _, b := range []Baselines{AllBaselines, NoBaselines} {
+		ctx, stop := context.WithCancel(t.Context())
+		o := TrainOptions{Model: "gcn", Data: "synthetic", Out: filepath.Join(t.TempDir(), "run"), Set: []string{"synthetic.nodes=200", "train.epochs=20"}, Baselines: b, Observer: stopping{"train", stop}}
+		if _, err := Train(ctx, o); !errors.Is(err, train.ErrInterrupted) {
+			t.Fatalf("the run was not interrupted: %v", err)
+		}
+		r, err := Resume(t.Context(), o.Out, ResumeOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if with := r.Result.Scale.NoEdges != nil; with != (b == AllBaselines) {
+			t.Errorf("begun with baselines %s, it has a model without edges: %v", b, with)
+		}
+	}
+}

@@ -76,7 +76,7 @@ func (s *Setup) train(ctx context.Context, o TrainOptions, resume bool) (*Run, e
 	if d.Line != "" && o.OnDeviceSelected != nil {
 		o.OnDeviceSelected(d.Line)
 	}
-	to := train.Options{Dir: o.Out, Resume: resume, Force: o.Force, Observer: o.Observer, Warn: o.Warn, Note: o.Note, Trace: o.Trace, Memory: o.Memory, Evidence: o.Evidence, Version: version.String(), Device: d.Device}
+	to := train.Options{Dir: o.Out, Resume: resume, Force: o.Force, Observer: o.Observer, Warn: o.Warn, Note: o.Note, Trace: o.Trace, Memory: o.Memory, Evidence: o.Evidence, Version: version.String(), Device: d.Device, Baselines: string(o.Baselines)}
 	if o.Executor == TapeExecutor {
 		to.NewExecutor = gorgonia.NewTapeExecutor
 	}
@@ -174,7 +174,8 @@ type ResumeOptions struct {
 	Device string
 	// Executor to go on with, as in TrainOptions.
 	Executor Executor
-	// Baselines to train beside the model, as in TrainOptions.
+	// Baselines to train beside the model, as in TrainOptions; empty takes those that the run
+	// began with.
 	Baselines        Baselines
 	OnDeviceSelected func(line string)
 	Observer         train.Observer
@@ -220,6 +221,9 @@ func Resume(ctx context.Context, dir string, o ResumeOptions) (*Run, error) {
 	t, err := trainingData(info, c, o.Data, "")
 	if err != nil {
 		return nil, err
+	}
+	if o.Baselines == "" {
+		o.Baselines = Baselines(info.Baselines)
 	}
 	return newSetup(info.Model, t, c, m).train(ctx, TrainOptions{Out: dir, Executor: o.Executor, Baselines: o.Baselines, OnDeviceSelected: o.OnDeviceSelected, Observer: o.Observer, Trace: o.Trace}, true)
 }

@@ -31,6 +31,7 @@ type Info struct {
 	Seed          int    `json:"seed"`
 	Split         string `json:"split"`
 	Config        string `json:"config_hash"`
+	Baselines     string `json:"baselines,omitempty"` // Options.Baselines
 	Data          About  `json:"data"`
 	// Inductive is false where the model reads structural attributes of the
 	// training graph and therefore works on no other.
@@ -121,7 +122,7 @@ func ReadInfo(dir string) (*Info, error) {
 }
 
 func (t *trainer) describeRun(res *Result) *Info {
-	i := &Info{SchemaVersion: infoVersion, Checksum: seal.Blank, Files: map[string]seal.File{}, Status: "running", Version: t.opts.Version, Model: t.job.Model, Seed: t.cfg.Train.Seed, Split: t.splitName,
+	i := &Info{SchemaVersion: infoVersion, Checksum: seal.Blank, Files: map[string]seal.File{}, Status: "running", Version: t.opts.Version, Model: t.job.Model, Seed: t.cfg.Train.Seed, Split: t.splitName, Baselines: t.opts.Baselines,
 		Config: t.cfg.Hash(), Inductive: !t.readsStruct(), Result: res, Data: t.info.About}
 	if res != nil {
 		i.Status = "done"

@@ -65,6 +65,8 @@ type Options struct {
 	Without []string
 	// Version is the program's version, for run.json.
 	Version string
+	// Baselines says in run.json what is trained beside the model, for what resumes the run.
+	Baselines string
 	// Evidence, if not nil, is shared by runs on one graph.
 	Evidence *FittedEvidence
 }

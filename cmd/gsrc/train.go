@@ -166,6 +166,9 @@ func (a *app) resume(c *cobra.Command, f *trainFlags) error {
 		a.unchecked(info.Unchecked())
 	}
 	return a.profiled(c, f, a.newProgress(), f.resume, func(p *profile) (*gsrc.Run, error) {
+		if !c.Flags().Changed("baselines") {
+			f.opts.Baselines = "" // those that the run began with
+		}
 		return gsrc.Resume(c.Context(), f.resume, gsrc.ResumeOptions{Data: f.opts.Data, Threads: f.opts.Threads, Device: f.opts.Device, Executor: f.opts.Executor, Baselines: f.opts.Baselines, OnDeviceSelected: a.once(""), Observer: p.observer, Trace: p.trace})
 	})
 }
