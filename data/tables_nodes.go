@@ -103,8 +103,8 @@ func (r *tableReader) masks(file string, header []string, c *nodeColumns) {
 	r.note(file, "the columns %s are taken as the split; --ignore leaves them out", nameSome(list))
 }
 
-// guessID returns the column of a table of nodes that has another text in every row, and
-// to which the first edges refer; -1 if there is none.
+// guessID returns the column of a table of nodes that has another text in every row, or none,
+// and to which the first edges refer; -1 if there is none.
 func guessID(nodes, edges tableFile, mem *budget.Reservation) (int, error) {
 	const most = 32 // columns that are looked at
 	sample := sampleRows(edges, mem)
@@ -121,11 +121,11 @@ func guessID(nodes, edges tableFile, mem *budget.Reservation) (int, error) {
 	defer func() { mem.Shrink(claimed) }()
 	for t.next() {
 		for j, set := range sets {
-			if set == nil || j >= len(t.row) {
+			if set == nil || j >= len(t.row) || t.row[j] == "" { // an id that is missing is told as one
 				continue
 			}
 			s := t.row[j]
-			if s == "" || set[s] {
+			if set[s] {
 				sets[j] = nil
 				continue
 			}

@@ -44,6 +44,11 @@ func TestRoles(t *testing.T) {
 	}
 	wantNotes(t, ds, `"customer" is taken as the id`, "--id says otherwise", `"from_account" and "to_account" are taken as source and target`, `left out: "at" (times)`)
 
+	gap := writeFiles(t, map[string]string{nodesFile: nodes + ",yes,test,0,0\n", edgesFile: edges})
+	if _, err := Load(gap, LoadOptions{Split: "part", Tables: Tables{Label: "churned"}}); err == nil || !strings.Contains(err.Error(), "nodes.csv:5:1: the id is empty") {
+		t.Errorf("a missing id: %v", err)
+	}
+
 	ds = mustLoad(t, dir, LoadOptions{Tables: Tables{Ignore: []string{"churned", "part", "AT"}, Source: "to_account", Target: "from_account"}})
 	if ds.Classes != 0 || ds.X.Cols != 2 || ds.Graph.Weights != nil || ds.Roles.Source != "to_account" {
 		t.Errorf("%+v", ds)
