@@ -103,8 +103,8 @@ func (r *tableReader) masks(file string, header []string, c *nodeColumns) {
 	r.note(file, "the columns %s are taken as the split; --ignore leaves them out", nameSome(list))
 }
 
-// guessID returns the column of a table of nodes that has another text in every row, or none,
-// and to which the first edges refer; -1 if there is none.
+// guessID returns the column of a table of nodes that has another text in every row, and to which the
+// first edges refer; -1 if there is none. One with a few empty cells is taken where no fuller one qualifies.
 func guessID(nodes, edges tableFile, mem *budget.Reservation) (int, error) {
 	const most = 32 // columns that are looked at
 	sample := sampleRows(edges, mem)
@@ -113,18 +113,23 @@ func guessID(nodes, edges tableFile, mem *budget.Reservation) (int, error) {
 	if t.next(); t.err != nil {
 		return -1, t.err
 	}
-	sets := make([]map[string]bool, min(len(t.row), most))
+	gaps, rows := make([]int, min(len(t.row), most)), 0
+	sets := make([]map[string]bool, len(gaps))
 	for j := range sets {
 		sets[j] = map[string]bool{}
 	}
 	claimed := int64(0)
 	defer func() { mem.Shrink(claimed) }()
-	for t.next() {
+	for ; t.next(); rows++ {
 		for j, set := range sets {
-			if set == nil || j >= len(t.row) || t.row[j] == "" { // an id that is missing is told as one
+			if set == nil || j >= len(t.row) {
 				continue
 			}
 			s := t.row[j]
+			if s == "" { // an id that is missing is told as one
+				gaps[j]++
+				continue
+			}
 			if set[s] {
 				sets[j] = nil
 				continue
@@ -138,8 +143,11 @@ func guessID(nodes, edges tableFile, mem *budget.Reservation) (int, error) {
 		return -1, t.err
 	}
 	best, hits := -1, 0
-	for j, set := range sets {
-		n := 0
+	for _, j := range byGaps(gaps) {
+		set, n := sets[j], 0
+		if gaps[j] > max(1, rows/10) || best >= 0 && gaps[j] > gaps[best] && 2*hits > len(sample)-1 {
+			break
+		}
 		for _, row := range sample {
 			ends := 0
 			for _, s := range row {
@@ -159,6 +167,16 @@ func guessID(nodes, edges tableFile, mem *budget.Reservation) (int, error) {
 		return -1, nil
 	}
 	return best, nil
+}
+
+// byGaps are the numbers of columns, those with fewer empty cells first.
+func byGaps(gaps []int) []int {
+	order := make([]int, len(gaps))
+	for j := range order {
+		order[j] = j
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(gaps[a], gaps[b]) })
+	return order
 }
 
 // nodes reads the table of nodes, in two passes: what there is, and the values.

@@ -44,6 +44,11 @@ func TestRoles(t *testing.T) {
 	}
 	wantNotes(t, ds, `"customer" is taken as the id`, "--id says otherwise", `"from_account" and "to_account" are taken as source and target`, `left out: "at" (times)`)
 
+	// Where another column has an id in every row, one with gaps is none, though edges refer to it as often.
+	next := writeFiles(t, map[string]string{nodesFile: "next,stop,x,label\ns2,s1,1,a\ns3,s2,2,b\n,s3,3,a\n", edgesFile: "source,target\ns1,s2\ns2,s3\n"})
+	if ds := mustLoad(t, next, LoadOptions{}); ds.Roles.ID != "stop" {
+		t.Errorf("the id is %s", ds.Roles.ID)
+	}
 	gap := writeFiles(t, map[string]string{nodesFile: nodes + ",yes,test,0,0\n", edgesFile: edges})
 	if _, err := Load(gap, LoadOptions{Split: "part", Tables: Tables{Label: "churned"}}); err == nil || !strings.Contains(err.Error(), "nodes.csv:5:1: the id is empty") {
 		t.Errorf("a missing id: %v", err)
