@@ -45,7 +45,7 @@ func (s *Setup) compare(ctx context.Context, b Baselines, r *Run, o train.Option
 	}
 	var noEdges, rawGraph *train.Baseline
 	const without = "mlp"
-	if s.Model != without && s.Model != "linear" && !s.reading().graphs { // for whole graphs there is none
+	if s.Model != without && s.Model != "linear" {
 		c := s.Config.Clone()
 		c.Model.Smooth.Alpha, c.Model.Smooth.Correct = 0, 0
 		c.Model.KnownLabels, c.Model.Encoder.Cut = 0, 0

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -143,5 +144,32 @@ func TestResumedBaselines(t *testing.T) {
 		if with := r.Result.Scale.NoEdges != nil; with != (b == AllBaselines) {
 			t.Errorf("begun with baselines %s, it has a model without edges: %v", b, with)
 		}
+	}
+}
+
+// Graphs of a collection have a model without edges beside theirs, too.
+func TestBaselinesOfCollections(t *testing.T) {
+	var edges, graphOf, nodes, labels strings.Builder
+	for g := range 20 {
+		fmt.Fprintf(&edges, "%d, %d\n%[2]d, %[1]d\n", 3*g+1, 3*g+2)
+		fmt.Fprintf(&graphOf, "%d\n%[1]d\n%[1]d\n", g+1)
+		fmt.Fprintf(&nodes, "%d\n0\n1\n", g%2)
+		fmt.Fprintf(&labels, "%d\n", g%2)
+	}
+	dir := filepath.Join(t.TempDir(), "DS")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"A": edges.String(), "graph_indicator": graphOf.String(), "node_labels": nodes.String(), "graph_labels": labels.String()} {
+		if err := os.WriteFile(filepath.Join(dir, "DS_"+name+".txt"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := Train(t.Context(), TrainOptions{Model: "gin", Data: dir, Set: []string{"train.epochs=3"}, Baselines: AllBaselines})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Result.Scale.NoEdges == nil {
+		t.Error("there is no model without edges")
 	}
 }

@@ -122,6 +122,9 @@ func TestNoAdviceWhereNothingTrains(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := strings.Join(append(notes, r.Result.Warnings...), "\n")
+	if w := r.Trained.Config.Model.ClassWeights; w != "balanced" { // of what is trained beside it
+		t.Errorf("the class weights are %s", w)
+	}
 	if !strings.Contains(said, "never predicted") || strings.Contains(said, "counts alike") || strings.Contains(said, "train.select") {
 		t.Errorf("said %q", said)
 	}

@@ -3,6 +3,7 @@ package run
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/compiler"
@@ -92,7 +93,11 @@ func (r *Run) ClassNames() ([]string, error) {
 		return infer.ClassNames(names, r.info.Data.Classes), nil
 	}
 	if err := r.LoadData(""); err != nil {
-		return nil, fmt.Errorf("an earlier version made %s, and what its classes are called is in its training data alone; have these where they were, or train it again: %w", r.Dir, err)
+		at := r.info.Data.Source
+		if _, gone := os.Stat(at); gone != nil {
+			err = gone
+		}
+		return nil, fmt.Errorf("an earlier version made %s, and what its classes are called is in its training data alone: have these where they were, %s, or train it again: %w", r.Dir, at, err)
 	}
 	info := r.task.Info()
 	return infer.ClassNames(info.ClassNames, info.Classes), nil

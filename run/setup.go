@@ -193,11 +193,12 @@ func checkOptions(o TrainOptions) error {
 const imbalanced = 10
 
 // guess sets the class weights for tables whose classes are of very different sizes, unless
-// the options do or nothing trains, and returns the program for them in the place of m.
+// the options do, and returns the program for them in the place of m. Where that trains nothing they
+// are its baselines'.
 func (o *TrainOptions) guess(t task, m *ir.Module, model string, c *config.Config) (*ir.Module, error) {
 	const key = "model.class_weights"
 	info := t.Info()
-	if len(m.Params) == 0 || info.Columns == nil && !info.Structural || c.Model.ClassWeights != "none" {
+	if info.Columns == nil && !info.Structural || c.Model.ClassWeights != "none" {
 		return m, nil
 	}
 	plain, err := o.load(model, info.Name, "", nil)
@@ -225,7 +226,7 @@ func (o *TrainOptions) guess(t task, m *ir.Module, model string, c *config.Confi
 	if least < 0 || count[most] < imbalanced*count[least] {
 		return m, nil
 	}
-	if o.Note != nil {
+	if o.Note != nil && len(m.Params) > 0 {
 		o.Note(fmt.Sprintf("classes are of very different sizes (%s: %d %ss, %s: %d): every class counts alike in training; --set model.class_weights=none says otherwise", info.ClassName(least), count[least], info.Item, info.ClassName(most), count[most]))
 	}
 	if err := c.SetValue(key, "balanced", "classes are of very different sizes"); err != nil {

@@ -164,11 +164,11 @@ func (a *app) train(c *cobra.Command, f *trainFlags) error {
 func (a *app) resume(c *cobra.Command, f *trainFlags) error {
 	if info, err := train.ReadInfo(f.resume); err == nil {
 		a.unchecked(info.Unchecked())
-	}
-	return a.profiled(c, f, a.newProgress(), f.resume, func(p *profile) (*gsrc.Run, error) {
-		if !c.Flags().Changed("baselines") {
+		if info.Baselines != "" && !c.Flags().Changed("baselines") {
 			f.opts.Baselines = "" // those that the run began with
 		}
+	}
+	return a.profiled(c, f, a.newProgress(), f.resume, func(p *profile) (*gsrc.Run, error) {
 		return gsrc.Resume(c.Context(), f.resume, gsrc.ResumeOptions{Data: f.opts.Data, Threads: f.opts.Threads, Device: f.opts.Device, Executor: f.opts.Executor, Baselines: f.opts.Baselines, OnDeviceSelected: a.once(""), Observer: p.observer, Trace: p.trace})
 	})
 }
