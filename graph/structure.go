@@ -39,6 +39,16 @@ func (g *Graph) Structure() *Structure {
 	return s
 }
 
+// UndirectedBytes bounds what g.Undirected().Structure() takes while it is made: copies of the edges and
+// their order as they are sorted, and the entries in both directions. It is 0 where g is undirected, since
+// its structure is there anyway.
+func (g *Graph) UndirectedBytes() int {
+	if !g.Directed {
+		return 0
+	}
+	return 48*len(g.Edges) + 16*g.N
+}
+
 // Rebuild makes s the structure of g, reusing its memory, in time O(N + E). What
 // was read from s before (its matrices included) is overwritten. g must be
 // valid (see [Graph.Validate]).

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"runtime"
 	"slices"
 	"testing"
 
@@ -129,5 +130,25 @@ func BenchmarkStructureRebuild(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		st.Rebuild(g)
+	}
+}
+
+// The structure of a directed graph without its directions takes no more than is said.
+func TestUndirectedBytes(t *testing.T) {
+	g := &Graph{N: 3000, Directed: true}
+	for u := range int32(3000) {
+		for v := u + 1; v < min(u+40, 3000); v++ {
+			g.Edges = append(g.Edges, [2]int32{u, v})
+		}
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	st := g.Undirected().Structure()
+	runtime.ReadMemStats(&after)
+	if took := int(after.TotalAlloc - before.TotalAlloc); took > g.UndirectedBytes() || 2*took < g.UndirectedBytes() {
+		t.Errorf("%d bytes were taken for %d entries, %d are said", took, st.E, g.UndirectedBytes())
+	}
+	if n := (&Graph{N: 3}).UndirectedBytes(); n != 0 {
+		t.Errorf("an undirected graph takes %d bytes more", n)
 	}
 }

@@ -324,6 +324,9 @@ func (a *application) candidates() (*graph.Candidates, error) {
 		err := a.compared(by, func(rows *runtime.Buffer) error {
 			width := rows.Dims[1]
 			index, ofPool := graph.SearchScratch(n, width, k, graph.IndexAuto)
+			if index > 0 { // it begins with the graph
+				index += a.ds.Graph.UndirectedBytes()
+			}
 			need := max(int64(4*n*(width+2)+index+ofPool.Bytes(a.pool.Threads()))+8*near, kept) // rows of length 1
 			if free := a.own(0); need > free {
 				return fmt.Errorf("%w; gsrc-beam refines in parts on several machines", &budget.ExceededError{What: "refining, most of it for candidates,", Need: a.limit - free + need, Free: a.limit, Total: a.limit})

@@ -127,6 +127,9 @@ func (p *predictor) candidates() {
 	// Normalised rows; neighbours and their pairs, with the sorter's copies; lists of those
 	// that do not depend on the encoder, apart and joined.
 	index, pool := graph.SearchScratch(n, width, min(p.cfg.Candidates.K, n), graph.Index(p.cfg.Candidates.Index))
+	if index > 0 { // it begins with the graph
+		index += p.ds.Graph.UndirectedBytes()
+	}
 	search, lists := 4*n*width+8*n+8*len(p.ds.Graph.Edges)+index, (8+2*12)*near
 	if p.searchedFirst() || p.inFiles() {
 		if p.cfg.Model.Edges.Judge == models.JudgeEvidence {
