@@ -38,16 +38,13 @@ func (t *Truth) Undamaged() *graph.Graph {
 // synthetic generates a contextual stochastic block model. Its split is drawn
 // for each seed unless the options ask for another: 20 nodes of each class to
 // train on, a sixth of all nodes for validation and the rest for test; fewer
-// than 20 where classes are small.
+// than 20 where classes are small. Directed edges run from the node of the lower number.
 func (l *loader) synthetic() (*Dataset, error) {
 	cfg := graph.DefaultCSBM()
 	if l.opts.Synthetic != nil {
 		cfg = *l.opts.Synthetic
 	}
 	cfg.Seed = l.opts.Seed
-	if l.opts.Directed {
-		return nil, fmt.Errorf("%s data: its edges have no direction: leave data.directed out", Synthetic)
-	}
 	if cfg.Nodes <= 0 {
 		return nil, fmt.Errorf("%s data: %w", Synthetic, errNoNodes)
 	}
@@ -61,6 +58,7 @@ func (l *loader) synthetic() (*Dataset, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s data: %w", Synthetic, err)
 	}
+	s.Graph.Directed, s.Truth.Directed = l.opts.Directed, l.opts.Directed
 	x, err := (&Features{Rows: cfg.Nodes, Cols: cfg.Features, Dense: s.X}).compact(l.mem)
 	if err != nil {
 		return nil, fmt.Errorf("%s data: %w", Synthetic, err)

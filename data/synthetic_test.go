@@ -68,9 +68,18 @@ func TestSyntheticOptions(t *testing.T) {
 	}
 }
 
-// Directions that the generated edges do not have are refused, not left out in silence.
-func TestSyntheticHasNoDirections(t *testing.T) {
-	if _, err := Load(Synthetic, LoadOptions{Directed: true}); err == nil || !strings.Contains(err.Error(), "data.directed") {
-		t.Errorf("error %v", err)
+// Edges that are asked for with directions have them.
+func TestSyntheticDirected(t *testing.T) {
+	ds, err := Load(Synthetic, LoadOptions{Directed: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !ds.Graph.Directed || !ds.Truth.Graph.Directed {
+		t.Error("the edges have no direction")
+	}
+	for _, e := range ds.Graph.Edges {
+		if e[0] >= e[1] {
+			t.Fatalf("edge %v", e)
+		}
 	}
 }
