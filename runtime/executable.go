@@ -67,7 +67,7 @@ type executor interface {
 // NewExecutable makes a function executable. All its operations must be of the
 // tensor level, with kernels on the device; the error names one that is not.
 func NewExecutable(m *ir.Module, f *ir.Func, opts Options) (*Executable, error) {
-	if err := ir.Verify(m); err != nil {
+	if err := ir.Verify(m, f); err != nil {
 		return nil, fmt.Errorf("runtime: %w", err)
 	}
 	if opts.Device == nil {

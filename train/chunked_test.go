@@ -133,12 +133,12 @@ func TestChunkedInterrupted(t *testing.T) {
 	t.Run("ecl-gsr", func(t *testing.T) {
 		cfg := configure(t, "ecl-gsr", "train.threads=1", "train.epochs=3", "train.eval_every=2", "train.sampler=neighbors", "train.fanouts=4,4", "train.batch_nodes=64", "train.anchors=32", "train.pretrain_steps=2",
 			"train.joint_every=2", "train.refresh_every=1", "candidates.similarity=embedding", "model.classifier=gcn")
-		checkInterrupted(t, Job{Model: "ecl-gsr", Task: Nodes(synthetic(t, 4))}, cfg, Options{}, 3, map[string]int{"evaluation": 2, "last evaluation": 2, "step": 5})
+		checkInterrupted(t, Job{Model: "ecl-gsr", Task: Nodes(synthetic(t, 4))}, cfg, Options{}, 10, map[string]int{"evaluation": 1, "last evaluation": 1, "step": 5})
 	})
 	t.Run("evidence", func(t *testing.T) {
 		cfg := configure(t, "ecl-gsr", "train.threads=1", "train.epochs=3", "train.sampler=neighbors", "train.fanouts=4,4", "train.batch_nodes=64", "train.pretrain_steps=0",
 			"train.joint_every=0", "model.classifier=gcn", "model.edges.judge=evidence")
-		checkInterrupted(t, Job{Model: "ecl-gsr", Task: Nodes(synthetic(t, 4))}, cfg, Options{}, 1201, map[string]int{"evidence": 5})
+		checkInterrupted(t, Job{Model: "ecl-gsr", Task: Nodes(synthetic(t, 4))}, cfg, Options{}, 2401, map[string]int{"evidence": 3})
 	})
 }
 

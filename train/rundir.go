@@ -154,6 +154,7 @@ func (t *trainer) open() error {
 		return err
 	}
 	t.dir = dir
+	t.state.Module, t.state.Config, t.state.Data = checkpoint.Fingerprint(t.module.String()), t.cfg.Hash(), t.info.Checksum
 	if begun {
 		return t.resume()
 	}
@@ -262,7 +263,6 @@ func (t *trainer) checkpoint() error {
 	if err := t.optim.ToHost(t.device); err != nil {
 		return err
 	}
-	t.state.Module, t.state.Config, t.state.Data = checkpoint.Fingerprint(t.module.String()), t.cfg.Hash(), t.info.Checksum
 	c := checkpoint.Checkpoint{State: t.state, Params: t.optim, Best: t.best}
 	if t.edges != nil {
 		if err := t.steps.(refiner).fetch(); err != nil {
@@ -302,9 +302,9 @@ func (t *trainer) restore(path string) error {
 // matches refuses a checkpoint of another run.
 func (t *trainer) matches(c *checkpoint.State) error {
 	for _, x := range []struct{ what, have, want string }{
-		{"data set", c.Data, t.info.Checksum},
-		{"configuration", c.Config, t.cfg.Hash()},
-		{"program", c.Module, checkpoint.Fingerprint(t.module.String())},
+		{"data set", c.Data, t.state.Data},
+		{"configuration", c.Config, t.state.Config},
+		{"program", c.Module, t.state.Module},
 	} {
 		if x.have != x.want {
 			return fmt.Errorf("the run was made with another %s, so it cannot be resumed with this one; start anew with --force", x.what)
