@@ -272,19 +272,15 @@ func (s *sample) recall(sim []float32, each int) float64 {
 }
 
 // Hits counts the true neighbours of a row, given their similarities, and those of them that a search
-// has found, given the similarities that it has. Both descend; of a neighbour that is not there it is below −2.
-// Equally near rows stand for each other.
+// has found, given the similarities that it has. Both descend; of a neighbour that is not there it is below −2,
+// and it counts in neither. Equally near rows stand for each other.
 func Hits(best, sim []float32) (found, all int) {
 	const rounding = 1e-5
-	least := best[len(best)-1] - rounding
-	for q, x := range sim {
-		if best[q] < -2 { // there are fewer others
-			break
-		}
+	for all < min(len(best), len(sim)) && best[all] >= -2 {
 		all++
-		if x >= least {
-			found++
-		}
+	}
+	for found < all && sim[found] >= best[all-1]-rounding {
+		found++
 	}
 	return found, all
 }

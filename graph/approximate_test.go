@@ -116,6 +116,40 @@ func TestApproximateOddRows(t *testing.T) {
 	}
 }
 
+// Places of neighbours that are not there count as neither found nor missed.
+func TestHits(t *testing.T) {
+	none := float32(math.Inf(-1))
+	for _, c := range []struct {
+		best, sim  []float32
+		found, all int
+	}{
+		{[]float32{1, 0.5, 0}, []float32{1, 0.5, 0}, 3, 3},
+		{[]float32{1, 0.5, 0}, []float32{1, 0, -1}, 2, 3},
+		{[]float32{1, 0.5, none}, []float32{1, none, none}, 1, 2},
+		{[]float32{1, 0.5, none}, []float32{1, 0.5, none}, 2, 2},
+		{[]float32{1, 0.5}, []float32{none, none}, 0, 2},
+		{[]float32{none}, []float32{none}, 0, 0},
+		{nil, nil, 0, 0},
+	} {
+		if found, all := Hits(c.best, c.sim); found != c.found || all != c.all {
+			t.Errorf("of %v in %v: %d of %d found, want %d of %d", c.best, c.sim, found, all, c.found, c.all)
+		}
+	}
+}
+
+// Where there are no more others than neighbours are searched, the measured recall is the true one.
+func TestApproximateFewOthers(t *testing.T) {
+	const n, f, k = 1200, 8, 800
+	x := clusters(n, f, 20, 1)
+	clear(x[800*f:])
+	exact, _ := KNN(nil, x, n, f, k)
+	var s Neighbors
+	idx, _, measured := s.Approximate(nil, x, n, f, k)
+	if recall := recallOf(idx, exact, k); !(math.Abs(recall-measured) <= 0.03) {
+		t.Errorf("recall %.4f, measured %.4f in %d trees", recall, measured, s.trees)
+	}
+}
+
 func TestApproximateAllocatesNothing(t *testing.T) {
 	const n, f, k = 2500, 8, 4
 	pool := kernels.NewPool(1)
