@@ -100,6 +100,10 @@ func (r *Run) use(ctx context.Context, path string, o *infer.PredictOptions, who
 		if err := r.loadWhole(path, whole); err != nil {
 			return err
 		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		r.ctx = ctx
 		return onTraining()
 	}
 	return store.Guard(func() error {

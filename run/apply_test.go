@@ -390,3 +390,37 @@ func TestRefineTogether(t *testing.T) {
 		}
 	}
 }
+
+// Interrupted, a run that takes its training graph alone ends, too, and writes nothing.
+func TestInterruptedAsAWhole(t *testing.T) {
+	dir, out := labelledFrom1(t, 300), filepath.Join(t.TempDir(), "run")
+	set := []string{"train.epochs=2", "train.pretrain_steps=2", "data.split=random:0.4,0.3,0.3", "model.known_labels=0.5"}
+	if _, err := Train(t.Context(), TrainOptions{Model: "ecl-gsr", Data: dir, Out: out, Set: set}); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "p.csv")
+	o := infer.PredictOptions{Threads: 1}
+	for name, do := range map[string]func(context.Context) error{
+		"predict": func(ctx context.Context) error { _, err := Predict(ctx, out, "", file, o); return err },
+		"refine": func(ctx context.Context) error {
+			_, err := Refine(ctx, out, infer.RefineOptions{Predict: o})
+			return err
+		},
+		"embed": func(ctx context.Context) error { _, err := Embed(ctx, out, "", o); return err },
+	} {
+		asked := &lasting{t.Context(), 1 << 30}
+		if err := do(asked); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		os.Remove(file)
+		n := max(1, 1<<30-asked.left)
+		for left := 0; left < n; left += 1 + n/4 {
+			if err := do(&lasting{t.Context(), left}); !errors.Is(err, context.Canceled) {
+				t.Errorf("%s, asked %d of %d times: %v", name, left, n, err)
+			}
+		}
+		if _, err := os.Stat(file); err == nil {
+			t.Errorf("%s wrote a file", name)
+		}
+	}
+}

@@ -31,7 +31,7 @@ func (r *Run) Embed(threads int) (h []float32, width int, err error) {
 	if err := r.LoadData(""); err != nil {
 		return nil, 0, err
 	}
-	f, err := newForward(exported(t, r.Data), t.Params, nil, threads)
+	f, err := r.forward(threads)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -70,7 +70,7 @@ func (r *Run) Classify(threads int) (logits, probabilities []float32, judged []i
 	if t.Logits != nil {
 		return t.Logits, t.Probabilities, judged, nil
 	}
-	f, err := newForward(exported(t, r.Data), t.Params, nil, threads)
+	f, err := r.forward(threads)
 	if err != nil {
 		return nil, nil, nil, err
 	}

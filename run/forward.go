@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,6 +23,7 @@ type compiledForward struct {
 	params    map[string][]float32
 	constants map[string]float32 // arguments that an exported model has frozen
 	pool      *kernels.Pool
+	ctx       context.Context // ends what it computes; may be nil
 	fns       map[string]*runtime.Function
 	entries   []int // of edge_index by entry of the graph that was bound last
 }
@@ -47,6 +49,15 @@ func newForward(m *ir.Module, params map[string][]float32, constants map[string]
 	return &compiledForward{module: p.Module, params: params, constants: constants, pool: kernels.NewPool(threads), fns: map[string]*runtime.Function{}}, nil
 }
 
+// forward runs the functions of the run's model on its training graph.
+func (r *Run) forward(threads int) (*compiledForward, error) {
+	f, err := newForward(exported(r.Trained, r.Data), r.Trained.Params, nil, threads)
+	if err == nil {
+		f.ctx = r.ctx
+	}
+	return f, err
+}
+
 // Close ends the threads.
 func (c *compiledForward) Close() {
 	for _, f := range c.fns {
@@ -64,7 +75,7 @@ func (c *compiledForward) Run(name string, inputs map[string]ort.Tensor) (map[st
 	if err := c.bind(f, inputs); err != nil {
 		return nil, fmt.Errorf("@%s: %w", name, err)
 	}
-	if err := f.Run(0); err != nil {
+	if err := c.pool.Until(c.ctx, func() error { return f.Run(0) }); err != nil {
 		return nil, err
 	}
 	out := map[string]ort.Tensor{}

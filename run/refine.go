@@ -49,7 +49,7 @@ func (r *Run) Learned(threads int) (*graph.Refined, error) {
 	if r.Data == nil || x.Evidence != nil || t.Module.Func(models.EncodeJudging) == nil {
 		return x, nil
 	}
-	f, err := newForward(exported(t, r.Data), t.Params, nil, threads)
+	f, err := r.forward(threads)
 	if err != nil {
 		return nil, err
 	}

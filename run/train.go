@@ -38,7 +38,8 @@ type Run struct {
 	task task        // of Data or Graphs, nil as long as these are
 	info *train.Info // of a run that was opened
 
-	output string // data.LoadOptions.Output
+	output string          // data.LoadOptions.Output
+	ctx    context.Context // of what the run is opened for; nil where nothing ends it
 }
 
 func newRun(dir string, res *train.Result, t task) *Run {
