@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/internal/safetensors"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
@@ -18,10 +19,29 @@ const StructFile = "x_struct.safetensors"
 
 // Embedding is what an encoder makes of the nodes of a graph.
 type Embedding struct {
-	// IDs are what the data call their nodes, nil where these are called by number.
-	IDs    []string
-	Width  int
-	Values []float32 // [N, Width], row-major
+	// IDs are what the data call the nodes, nil where these are called by number.
+	IDs []string
+	// Selected are the numbers of the nodes that were asked for, which alone have rows, in that
+	// order; nil for all.
+	Selected []int
+	Width    int
+	Values   []float32 // [N, Width], row-major
+}
+
+// NewEmbedding makes an embedding of values for all nodes of a data set, [N, width]: of those
+// selected, or of all if that is nil.
+func NewEmbedding(ds *data.Dataset, values []float32, width int, selected []int) *Embedding {
+	if selected == nil {
+		return &Embedding{IDs: ds.NodeIDs, Width: width, Values: values}
+	}
+	e := &Embedding{Selected: selected, Width: width}
+	for _, v := range selected {
+		e.Values = append(e.Values, values[v*width:(v+1)*width]...)
+		if ds.NodeIDs != nil {
+			e.IDs = append(e.IDs, ds.NodeIDs[v])
+		}
+	}
+	return e
 }
 
 // Embed runs the encoder of an export on the data at path. An encoder with structural
@@ -34,6 +54,10 @@ func Embed(ctx context.Context, dist, path string, o PredictOptions) (*Embedding
 	defer p.close()
 	if p.info.Graph == "raw" {
 		return nil, fmt.Errorf("the model in %s has no encoder; ecl-gsr trains one", dist)
+	}
+	selected, err := o.Wanted(p.ds)
+	if err != nil {
+		return nil, err
 	}
 	if err := p.fits("encoder"); err != nil {
 		return nil, err
@@ -50,7 +74,7 @@ func Embed(ctx context.Context, dist, path string, o PredictOptions) (*Embedding
 		return nil, err
 	}
 	h := out["embedding"]
-	return &Embedding{IDs: p.ds.NodeIDs, Width: int(h.Shape[1]), Values: h.F32}, nil
+	return NewEmbedding(p.ds, h.F32, int(h.Shape[1]), selected), nil
 }
 
 // structural are the structural attributes of the training graph, nil where the encoder
@@ -104,8 +128,11 @@ func (e *Embedding) WriteFile(path string) error {
 	}
 	n := len(e.Values) / max(1, e.Width)
 	id := column{name: "id", number: func(i int) int64 { return int64(i) }}
-	if e.IDs != nil {
+	switch {
+	case e.IDs != nil:
 		id = column{name: "id", text: func(i int) string { return e.IDs[i] }}
+	case e.Selected != nil:
+		id.number = func(i int) int64 { return int64(e.Selected[i]) }
 	}
 	return atomicfile.Write(path, func(w io.Writer) error {
 		if format == "npz" {

@@ -41,6 +41,14 @@ type PredictOptions struct {
 	Progress func(what string, done, total int)
 }
 
+// Wanted returns the numbers of the nodes of a data set that are asked for, nil for all.
+func (o *PredictOptions) Wanted(ds *data.Dataset) ([]int, error) {
+	if o.Nodes == nil {
+		return nil, nil
+	}
+	return Find(ds, o.Nodes)
+}
+
 // Prediction is the outcome of [Predict].
 type Prediction struct {
 	Classes       []string
@@ -96,11 +104,9 @@ func Predict(ctx context.Context, dist, path, out string, o PredictOptions) (*Pr
 	if _, ok := p.manifest.Models["classifier"]; !ok {
 		return nil, fmt.Errorf("%s has no classifier, since the model was trained without labels; gsrc refine and gsrc embed go with it", dist)
 	}
-	var selected []int
-	if o.Nodes != nil {
-		if selected, err = Find(p.ds, o.Nodes); err != nil {
-			return nil, err
-		}
+	selected, err := o.Wanted(p.ds)
+	if err != nil {
+		return nil, err
 	}
 	if !p.onTrainingGraph() {
 		if err := p.refinesOthers(); err != nil {

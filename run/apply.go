@@ -618,10 +618,8 @@ func (r *Run) predict(whole error, o *infer.PredictOptions) (*infer.Prediction, 
 		}
 	}
 	var err error
-	if o.Nodes != nil {
-		if p.Selected, err = infer.Find(ds, o.Nodes); err != nil {
-			return nil, err
-		}
+	if p.Selected, err = o.Wanted(ds); err != nil {
+		return nil, err
 	}
 	logits, probabilities, err := r.calibrated(o.Threads)
 	if err != nil {

@@ -142,17 +142,28 @@ func Embed(ctx context.Context, dir, path string, o infer.PredictOptions) (*infe
 	if whole == nil {
 		_, whole = d.Cut("encode", compiler.Inference, passes.DataInfo{})
 	}
-	e := &infer.Embedding{}
-	err = r.use(ctx, path, &o, whole, func() (err error) {
-		if r.Data != nil {
-			e.IDs = r.Data.NodeIDs
+	var e *infer.Embedding
+	err = r.use(ctx, path, &o, whole, func() error {
+		if r.Data == nil { // but a collection
+			return whole
 		}
-		e.Values, e.Width, err = r.Embed(o.Threads)
+		selected, err := o.Wanted(r.Data)
+		if err != nil {
+			return err
+		}
+		h, width, err := r.Embed(o.Threads)
+		if err == nil {
+			e = infer.NewEmbedding(r.Data, h, width, selected)
+		}
 		return err
 	}, func(a *application) error {
+		selected, err := o.Wanted(a.ds)
+		if err != nil {
+			return err
+		}
 		h, err := a.embed()
 		if err == nil {
-			e.Values, e.Width, e.IDs = h.F32, h.Dims[1], a.ds.NodeIDs
+			e = infer.NewEmbedding(a.ds, h.F32, h.Dims[1], selected)
 		}
 		return err
 	})

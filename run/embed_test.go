@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,6 +48,25 @@ func TestEmbed(t *testing.T) {
 		for i, want := range of.Values {
 			if !(math.Abs(float64(by.Values[i]-want)) <= 1e-5+1e-4*math.Abs(float64(want))) {
 				t.Fatalf("%s: element %d is %v by the export, %v by the run", x.name, i, by.Values[i], want)
+			}
+		}
+		for dir, all := range map[string]*infer.Embedding{run: of, dist: by} {
+			some := o
+			some.Nodes = []string{"7", "3"}
+			e, err := Embed(t.Context(), dir, "synthetic", some)
+			if err != nil || !slices.Equal(e.Values, append(slices.Clone(all.Values[7*e.Width:8*e.Width]), all.Values[3*e.Width:4*e.Width]...)) {
+				t.Fatalf("%s: nodes 7 and 3 are %+v, %v", x.name, e, err)
+			}
+			path := filepath.Join(t.TempDir(), "some.csv")
+			if err := e.WriteFile(path); err != nil {
+				t.Fatal(err)
+			}
+			if text, err := os.ReadFile(path); err != nil || strings.Count(string(text), "\n") != 3 || !strings.Contains(string(text), "\n7,") || !strings.Contains(string(text), "\n3,") {
+				t.Errorf("%s: nodes 7 and 3 are written as %q, %v", x.name, text, err)
+			}
+			some.Nodes = []string{"120"}
+			if _, err := Embed(t.Context(), dir, "synthetic", some); err == nil || !strings.Contains(err.Error(), `has no node "120"`) {
+				t.Errorf("%s: a node that is not there: %v", x.name, err)
 			}
 		}
 		for _, name := range []string{"e.csv", "e.npz", "e.parquet"} {
