@@ -378,6 +378,11 @@ func TestEarlierExports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	directed := o
+	directed.Load.Directed = true // the export does not tell whether its training was so
+	if _, err := gsrc.Predict(ctx, dist, data.Synthetic, "", directed); err != nil && strings.Contains(err.Error(), "--directed") {
+		t.Error(err)
+	}
 	warning := func() bool { return strings.Contains(strings.Join(said, "\n"), "of an earlier version") }
 	if !warning() {
 		t.Errorf("nothing is said of the manifest without a checksum: %q", said)

@@ -45,9 +45,9 @@ type Info struct {
 	// graph.RelativeWeights has it, where the graph is refined or Graph is raw and RawWeight
 	// what an edge weighs that counts in full.
 	WeightUnit float32 `json:"weight_unit,omitempty"`
-	// Directed tells that edges of the training graph have a direction, which those of other data
-	// keep then.
-	Directed bool `json:"directed,omitempty"`
+	// Directed tells whether edges of the training graph have a direction, which those of other data
+	// keep then; nil in exports of a version that did not tell of undirected ones.
+	Directed *bool `json:"directed,omitempty"`
 	// Loops tells that it reads the weights of self-loops, too.
 	Loops bool `json:"self_loops,omitempty"`
 	// How candidates are found and weighted where Graph is refined: each node's

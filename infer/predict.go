@@ -164,9 +164,21 @@ func openExport(dist string, o PredictOptions) (p *predictor, err error) {
 			return nil, err
 		}
 	}
-	err = p.readInference()
-	p.o.Load.Directed = o.Load.Directed || p.info.Directed
-	return p, err
+	if err := p.readInference(); err != nil {
+		return nil, err
+	}
+	if d := p.info.Directed; d != nil {
+		if o.Load.Directed && !*d {
+			return nil, DirectedError(dist)
+		}
+		p.o.Load.Directed = *d
+	}
+	return p, nil
+}
+
+// DirectedError says of the run or export in a folder that --directed was given, and its training was without.
+func DirectedError(dir string) error {
+	return fmt.Errorf("%s was trained on edges without a direction, and --directed was given: leave it out, or train with --set data.directed=true", dir)
 }
 
 // newPredictor reads an export, and the data.

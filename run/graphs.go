@@ -85,7 +85,7 @@ func (g graphTask) describe(b *export.BuildOptions, t *train.Model, test []int32
 		return err
 	}
 	info := &infer.Info{SchemaVersion: 1, Graph: "raw", RawWeight: 1, Features: g.c.FeatureNames, NodeFeatures: t.Config.Data.NodeFeatures}
-	info.Data.Name, info.Data.Checksum, info.Data.Nodes, info.Directed = g.c.Name, g.c.Checksum, g.c.Nodes(), g.c.Graphs[0].Directed
+	info.Data.Name, info.Data.Checksum, info.Data.Nodes, info.Directed = g.c.Name, g.c.Checksum, g.c.Nodes(), &g.c.Graphs[0].Directed
 	describeRefinement(info, t)
 	return addInfo(b, info)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/version"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime"
@@ -242,7 +243,7 @@ func Open(dir string) (*Run, error) {
 // CheckDirected returns an error where --directed is given for a run that was trained without it.
 func (r *Run) CheckDirected(given bool) error {
 	if given && !r.Trained.Config.Data.Directed {
-		return fmt.Errorf("%s was trained on edges without a direction, and --directed was given: leave it out, or train with --set data.directed=true", r.Dir)
+		return infer.DirectedError(r.Dir)
 	}
 	return nil
 }

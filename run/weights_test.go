@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export/dist"
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
@@ -226,6 +227,17 @@ func TestExportReadsEdges(t *testing.T) {
 		for i, want := range r.Trained.Probabilities {
 			if got := p.Probabilities[i]; !(math.Abs(float64(got-want)) <= 1e-4) {
 				t.Fatalf("%s: probability %d is %v, want %v", x.model, i, got, want)
+			}
+		}
+		o := infer.PredictOptions{Library: &lib, Load: data.LoadOptions{Directed: true}}
+		_, predicted := infer.Predict(t.Context(), out, dir, "", o)
+		g, opened := infer.OpenGraph(t.Context(), out, dir, infer.GraphOptions{PredictOptions: o})
+		if opened == nil {
+			defer g.Close()
+		}
+		for _, err := range []error{predicted, opened} {
+			if refused := err != nil && strings.Contains(err.Error(), "without a direction"); refused == slices.Contains(x.set, "data.directed=true") {
+				t.Errorf("%s %v, with --directed: %v", x.model, x.set, err)
 			}
 		}
 		if _, err := r.Build(t.Context(), out, BuildOptions{Library: &lib, NoEdgeWeight: true}); err == nil || !strings.Contains(err.Error(), "trained with the weights") {

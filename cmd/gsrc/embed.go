@@ -51,7 +51,7 @@ the same graph or another one.`,
 	provider.register(flags)
 	numberFlag(flags, &o.Threads, "threads", 0, 0, "threads, 0 for one per processor")
 	tables.register(flags)
-	flags.BoolVar(&o.Load.Directed, "directed", false, "keep the direction of edges in reading the data of an export")
+	flags.BoolVar(&o.Load.Directed, "directed", false, exportDirected)
 	flags.Uint64Var(&o.Load.Seed, "seed", 0, "seed of the synthetic graph, for an export with --data "+data.Synthetic)
 	return c
 }

@@ -47,7 +47,7 @@ Nodes are named by their ids in the data, or by number from 0.`,
 	parsedFlag(flags, &o.Provider, "provider", string(ort.Auto), ort.ParseProvider, "auto, cpu or cuda, where edges of a new graph are refined")
 	numberFlag(flags, &o.Threads, "threads", 0, 0, "threads, 0 for one per processor")
 	tables.register(flags)
-	flags.BoolVar(&o.Load.Directed, "directed", false, "keep the direction of edges")
+	flags.BoolVar(&o.Load.Directed, "directed", false, exportDirected)
 	flags.Uint64Var(&o.Load.Seed, "seed", 0, "seed of the synthetic graph")
 	return c
 }

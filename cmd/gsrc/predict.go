@@ -57,6 +57,9 @@ adds checksums to an export or a run of an earlier version, once all else holds.
 	return c
 }
 
+// exportDirected describes --directed of commands that read data for an export.
+const exportDirected = "keep the direction of edges, for an export of an earlier version that does not say whether its training did"
+
 // isRun reports whether a folder is that of a run, or of several, not of an export. One
 // whose run.json is missing is a run still, so that this is what is said.
 func isRun(dir string) bool {
@@ -194,7 +197,7 @@ is printed to standard error.`,
 	provider.register(flags)
 	numberFlag(flags, &o.Threads, "threads", 0, 0, "threads, 0 for one per processor")
 	tables.register(flags)
-	flags.BoolVar(&o.Load.Directed, "directed", false, "keep the direction of edges in reading the data of an export")
+	flags.BoolVar(&o.Load.Directed, "directed", false, exportDirected)
 	flags.Uint64Var(&o.Load.Seed, "seed", 0, "seed of the synthetic graph")
 	return c
 }

@@ -83,7 +83,7 @@ edge_index does in PyTorch Geometric. A summary is printed to standard error.`,
 	parsedFlag(flags, &o.Predict.Provider, "provider", string(ort.Auto), ort.ParseProvider, "run an export on auto, cpu or cuda")
 	numberFlag(flags, &o.Predict.Threads, "threads", 0, 0, "threads of an export, 0 for one per processor")
 	tables.register(flags)
-	flags.BoolVar(&o.Predict.Load.Directed, "directed", false, "keep the direction of edges in reading the data of an export")
+	flags.BoolVar(&o.Predict.Load.Directed, "directed", false, exportDirected)
 	flags.Uint64Var(&o.Predict.Load.Seed, "seed", 0, "seed of the synthetic graph, for an export with --data "+data.Synthetic)
 	return c
 }

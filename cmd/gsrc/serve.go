@@ -116,7 +116,7 @@ those for health must then carry it.`,
 	provider.register(flags)
 	numberFlag(flags, &o.Predict.Threads, "threads", 0, 0, "threads of onnxruntime, 0 for one for every second processor")
 	tables.register(flags)
-	flags.BoolVar(&o.Predict.Load.Directed, "directed", false, "keep the direction of edges")
+	flags.BoolVar(&o.Predict.Load.Directed, "directed", false, exportDirected)
 	flags.Uint64Var(&o.Predict.Load.Seed, "seed", 0, "seed of the synthetic graph")
 	return c
 }
