@@ -16,7 +16,7 @@ func TestWeightsOfNoEdges(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "edges.csv"), []byte("source,target,weight\n"+rows), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		for _, model := range []string{"gcn", "sage", "gin"} {
+		for _, model := range []string{"gcn", "sage", "gin", "gat", "gcnii"} {
 			if _, err := Train(t.Context(), TrainOptions{Model: model, Data: dir, Set: set}); err != nil {
 				t.Errorf("%s with the edges %q: %v", model, rows, err)
 			}
