@@ -262,8 +262,8 @@ func (x *chooser) open(earlier *Report) error {
 	}
 	x.report = r
 	if earlier != nil {
-		if r.Data.Checksum != earlier.Data.Checksum || r.Seed != earlier.Seed || !slices.EqualFunc(r.Candidates, earlier.Candidates, func(a, b *Candidate) bool { return a.Name == b.Name && slices.Equal(a.Set, b.Set) }) {
-			return fmt.Errorf("%s: the data, the options or gsrc have changed since, so that it cannot go on; start anew with --force", x.Out)
+		if changed := r.changed(earlier); changed != "" {
+			return fmt.Errorf("%s: %s, so that the search cannot go on; start anew with --force", x.Out, changed)
 		}
 		for i, c := range r.Candidates {
 			c.Scores, c.Restarts, c.Failed = earlier.Candidates[i].Scores, earlier.Candidates[i].Restarts, earlier.Candidates[i].Failed

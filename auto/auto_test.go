@@ -269,6 +269,9 @@ func TestResume(t *testing.T) {
 		if _, err := run.Open(o.Out); (err == nil) != (at > 4) { // after the simple candidates there is a model
 			t.Errorf("stopped after %d, the run is opened with %v", at, err)
 		}
+		if _, err := Resume(context.Background(), o.Out, Options{rules: short[1:]}); err == nil || !strings.Contains(err.Error(), "the options have changed") {
+			t.Errorf("other candidates: %v", err)
+		}
 		if _, err := Resume(context.Background(), o.Out, Options{rules: short}); err != nil {
 			t.Fatal(err)
 		}
@@ -276,6 +279,33 @@ func TestResume(t *testing.T) {
 			if !bytes.Equal(content(t, whole.Out, name), content(t, o.Out, name)) {
 				t.Errorf("stopped after %d, %s differs", at, name)
 			}
+		}
+	}
+}
+
+// What keeps a stopped search from going on is said: other data, another seed, the candidates of another version, or other options.
+func TestChanged(t *testing.T) {
+	report := func(checksum string, seed int, version string, candidates ...string) *Report {
+		r := &Report{Version: version, Seed: seed}
+		r.Data.Source, r.Data.Checksum = "mine", checksum
+		for _, name := range candidates {
+			r.Candidates = append(r.Candidates, &Candidate{Name: name})
+		}
+		return r
+	}
+	now := report("a", 1, "v2", "gcn")
+	for _, c := range []struct {
+		earlier *Report
+		want    string
+	}{
+		{report("a", 1, "v1", "gcn"), ""},
+		{report("b", 1, "v2", "gcn"), "mine is not what the search began with (its checksum is a…, that was b…)"},
+		{report("a", 2, "v2", "gcn"), "the seed is 1, and was 2"},
+		{report("a", 1, "v1", "gcn", "gat"), "gsrc v2 has other candidates than v1, which began the search and alone goes on with it"},
+		{report("a", 1, "v2", "gat"), "the options have changed, and with them the candidates"},
+	} {
+		if got := now.changed(c.earlier); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
 }

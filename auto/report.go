@@ -113,6 +113,22 @@ func (r *Refinement) compare(on, asIs, chosen []bool, winner *Candidate) {
 	}
 }
 
+// changed says what keeps a search from going on with the scores of an earlier part; it is empty where nothing does.
+func (r *Report) changed(earlier *Report) string {
+	same := func(a, b *Candidate) bool { return a.Name == b.Name && slices.Equal(a.Set, b.Set) }
+	switch {
+	case r.Data.Checksum != earlier.Data.Checksum:
+		return fmt.Sprintf("%s is not what the search began with (its checksum is %.12s…, that was %.12s…)", r.Data.Source, r.Data.Checksum, earlier.Data.Checksum)
+	case r.Seed != earlier.Seed:
+		return fmt.Sprintf("the seed is %d, and was %d", r.Seed, earlier.Seed)
+	case slices.EqualFunc(r.Candidates, earlier.Candidates, same):
+		return ""
+	case r.Version != earlier.Version:
+		return fmt.Sprintf("gsrc %s has other candidates than %s, which began the search and alone goes on with it", r.Version, earlier.Version)
+	}
+	return "the options have changed, and with them the candidates"
+}
+
 // Leaderboard is the list of candidates, those with the most resplits and the best mean first.
 func (r *Report) Leaderboard() string {
 	order := slices.Clone(r.Candidates)
