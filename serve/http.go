@@ -98,7 +98,8 @@ func (s *Server) Handler() http.Handler {
 func (s *Server) deny(w http.ResponseWriter, r *http.Request, err error) {
 	code := s.turnAway(w, r, err)
 	if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/infer") {
-		s.begin("http", s.known(""))(nil, strconv.Itoa(code), err)
+		model, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v2/models/"), "/")
+		s.begin("http", s.known(model))(nil, strconv.Itoa(code), err)
 	}
 }
 

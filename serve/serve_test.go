@@ -850,7 +850,7 @@ func TestDeniedRequestsAreLogged(t *testing.T) {
 		r := httptest.NewRequest("POST", c.path, strings.NewReader("{}"))
 		r.Host = c.host
 		s.Handler().ServeHTTP(httptest.NewRecorder(), r)
-		if got := log.String(); c.code == "" && got != "" || c.code != "" && (!strings.Contains(got, `"code":"`+c.code+`"`) || !strings.Contains(got, "WARN")) {
+		if got := log.String(); c.code == "" && got != "" || c.code != "" && (!strings.Contains(got, `"code":"`+c.code+`"`) || !strings.Contains(got, "WARN") || !strings.Contains(got, `"model":"classifier"`)) {
 			t.Errorf("%s at %s: the log has %q", c.path, c.host, got)
 		}
 	}
