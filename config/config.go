@@ -5,8 +5,8 @@
 //
 //  1. defaults/default.toml, which has every option
 //  2. defaults/default.MODEL.toml
-//  3. defaults/DATASET.toml
-//  4. defaults/DATASET.MODEL.toml
+//  3. defaults/data/DATASET.toml
+//  4. defaults/data/DATASET.MODEL.toml
 //  5. a TOML file of the user's (--config FILE), or a built-in one (--preset NAME)
 //  6. single options (--set key=value)
 //
@@ -47,7 +47,7 @@ import (
 	"github.com/gsrc-dev/gsrc/models"
 )
 
-//go:embed defaults/*.toml
+//go:embed defaults/*.toml defaults/data/*.toml
 var defaults embed.FS
 
 //go:embed presets/*.toml
@@ -177,26 +177,26 @@ type Data struct {
 // are key=value texts. An error names the file or the text, the key, and what
 // was expected.
 func Load(model, dataset, file string, sets []string) (*Config, error) {
-	return layered([]string{"default", "default." + model, dataset, dataset + "." + model}, file, sets)
+	return layered(slices.Concat(general(model), ofData(model, dataset)), file, sets)
 }
 
 // LoadGraphs is [Load] for a data set that is a collection of graphs: behind the
 // general defaults it has those of graphs.toml and graphs.MODEL.toml.
 func LoadGraphs(model, dataset, file string, sets []string) (*Config, error) {
-	return layered([]string{"default", "default." + model, "graphs", "graphs." + model, dataset, dataset + "." + model}, file, sets)
+	return layered(slices.Concat(general(model), []string{"graphs", "graphs." + model}, ofData(model, dataset)), file, sets)
 }
 
 // LoadTables is [Load] for a graph whose features are prepared columns of a table: behind
 // the general defaults it has those of tables.toml and tables.MODEL.toml.
 func LoadTables(model, dataset, file string, sets []string) (*Config, error) {
-	return layered([]string{"default", "default." + model, "tables", "tables." + model, dataset, dataset + "." + model}, file, sets)
+	return layered(slices.Concat(general(model), []string{"tables", "tables." + model}, ofData(model, dataset)), file, sets)
 }
 
 // LoadFew is [Load] for a graph with few labelled nodes to train on: before the file it has those
 // of few.toml and few.MODEL.toml, since what a data set's own defaults were chosen for is its
 // usual split.
 func LoadFew(model, dataset, file string, sets []string) (*Config, error) {
-	return layered([]string{"default", "default." + model, dataset, dataset + "." + model, "few", "few." + model}, file, sets)
+	return layered(slices.Concat(general(model), ofData(model, dataset), []string{"few", "few." + model}), file, sets)
 }
 
 // Neighbours says what the edges of a graph tell of classes.
@@ -212,7 +212,7 @@ const (
 // has of labels, come those of own.MODEL.toml, with Unlike neighbours of unlike.MODEL.toml, and with
 // Unrelated ones of unrelated.MODEL.toml, too.
 func LoadOwn(model, dataset, file string, sets []string, n Neighbours) (*Config, error) {
-	layers := []string{"default", "default." + model, "few", "few." + model, "own." + model}
+	layers := append(general(model), "few", "few."+model, "own."+model)
 	if n != Alike {
 		layers = append(layers, "unlike."+model)
 	}
@@ -224,18 +224,27 @@ func LoadOwn(model, dataset, file string, sets []string, n Neighbours) (*Config,
 
 // Tuned reports whether a data set has defaults of its own for a model.
 func Tuned(model, dataset string) bool {
-	return slices.ContainsFunc([]string{dataset, dataset + "." + model}, func(name string) bool {
+	return slices.ContainsFunc(ofData(model, dataset), func(name string) bool {
 		_, err := builtIn(name)
 		return err == nil
 	})
 }
 
+// general lists the layers of any data.
+func general(model string) []string { return []string{"default", "default." + model} }
+
+// ofData lists the layers of a data set, which has the name of a user's file or folder: they have a
+// folder of their own, so that data called few or own do not get the layers of that name.
+func ofData(model, dataset string) []string {
+	if strings.ContainsAny(dataset, `./\`) { // cora.ecl-gsr is no data set
+		return nil
+	}
+	return []string{"data/" + dataset, "data/" + dataset + "." + model}
+}
+
 func layered(layers []string, file string, sets []string) (*Config, error) {
 	c := &Config{sources: map[string]string{}}
 	for _, name := range layers {
-		if name == "" || strings.HasPrefix(name, ".") || strings.ContainsAny(name, `/\`) {
-			continue
-		}
 		l, err := builtIn(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

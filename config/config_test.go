@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,34 +25,40 @@ func load(t *testing.T, model, dataset string, sets ...string) *Config {
 // default.toml has every option, and every value of every built-in file says
 // where it comes from.
 func TestDefaultsAreComplete(t *testing.T) {
-	files, err := defaults.ReadDir("defaults")
+	files, err := fs.Glob(defaults, "defaults/*.toml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range files {
-		l, err := builtIn(strings.TrimSuffix(f.Name(), ".toml"))
+	ofData, err := fs.Glob(defaults, "defaults/data/*.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range append(files, ofData...) {
+		name := strings.TrimSuffix(strings.TrimPrefix(f, "defaults/"), ".toml")
+		l, err := builtIn(name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		c := &Config{sources: map[string]string{}}
 		if err := c.applyTree("", l.tree, l.sources); err != nil {
-			t.Errorf("%s: %v", f.Name(), err)
+			t.Errorf("%s: %v", f, err)
 		}
 		for key, source := range c.sources {
 			if source == "" {
-				t.Errorf("%s: %s has no comment that says where its value comes from", f.Name(), key)
+				t.Errorf("%s: %s has no comment that says where its value comes from", f, key)
 			}
 		}
-		if f.Name() == "default.toml" {
+		if name == "default" {
 			for _, key := range KeyNames() {
 				if _, ok := c.sources[key]; !ok {
 					t.Errorf("default.toml lacks %s", key)
 				}
 			}
 		}
-		name := strings.TrimSuffix(f.Name(), ".toml")
-		dataset, model, _ := strings.Cut(name, ".")
-		load(t, model, dataset) // in range, too
+		_, model, _ := strings.Cut(name, ".")
+		if _, err := Load(model, "", filepath.FromSlash(f), nil); err != nil { // in range, too
+			t.Error(err)
+		}
 	}
 	for _, name := range KeyNames() {
 		if Keys()[name].Doc == "" {
@@ -76,6 +83,22 @@ func TestLayers(t *testing.T) {
 		if got := c.sources[Canonical(key)]; got != want {
 			t.Errorf("source of %s is %q, want %q", key, got, want)
 		}
+	}
+}
+
+// A user's file or folder may be called as a layer is that is not a data set's.
+func TestDataNamedAsALayer(t *testing.T) {
+	want := load(t, "ecl-gsr", "mine").Hash()
+	for _, name := range []string{"few", "own", "unlike", "unrelated", "graphs", "tables", "default", "data", "few.ecl-gsr", "default.gin", "cora.ecl-gsr", "data/cora", "../cora", `a\b`, ""} {
+		if got := load(t, "ecl-gsr", name).Hash(); got != want {
+			t.Errorf("data called %q have defaults of their own", name)
+		}
+		if Tuned("ecl-gsr", name) {
+			t.Errorf("data called %q count as tuned", name)
+		}
+	}
+	if load(t, "ecl-gsr", "cora").Hash() == want || !Tuned("ecl-gsr", "cora") {
+		t.Error("cora has no defaults of its own")
 	}
 }
 

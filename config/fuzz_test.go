@@ -12,7 +12,7 @@ import (
 // file in one printable line, and that what is accepted is written and read to
 // itself.
 func FuzzFile(f *testing.F) {
-	files, err := filepath.Glob("defaults/*.toml")
+	files, err := filepath.Glob("defaults/data/*.toml")
 	if err != nil || len(files) == 0 {
 		f.Fatalf("there are no defaults to begin with: %v", err)
 	}

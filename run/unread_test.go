@@ -1,7 +1,6 @@
 package run
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -75,23 +74,27 @@ func TestUnread(t *testing.T) {
 
 // The defaults of a model, on any data or on one data set, are options that it reads.
 func TestDefaultsAreRead(t *testing.T) {
-	files, err := fs.Glob(os.DirFS("../config/defaults"), "*.*.toml")
+	files, err := filepath.Glob("../config/defaults/*.*.toml")
 	if err != nil || len(files) < 10 {
 		t.Fatal(files, err)
 	}
-	for _, f := range files {
-		dataset, model, _ := strings.Cut(strings.TrimSuffix(f, ".toml"), ".")
+	ofData, err := filepath.Glob("../config/defaults/data/*.*.toml")
+	if err != nil || len(ofData) < 10 {
+		t.Fatal(ofData, err)
+	}
+	for _, f := range append(files, ofData...) {
+		dataset, model, _ := strings.Cut(strings.TrimSuffix(filepath.Base(f), ".toml"), ".")
 		if m, err := models.Lookup(model); err != nil || m == nil {
 			t.Errorf("%s is of no model: %v", f, err)
 		}
 		if slices.Contains([]string{"graphs", "mutag", "proteins", "collab"}, dataset) {
 			continue // collections
 		}
-		if dataset == "default" {
+		if !slices.Contains(ofData, f) {
 			dataset = ""
 		}
 		s, _ := prepared(t, TrainOptions{Model: model})
-		s.Config, err = config.Load(model, dataset, "", nil)
+		s.Config, err = config.Load(model, dataset, f, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
