@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
@@ -54,7 +55,8 @@ func predictGraphs(ctx context.Context, dist, path, out string, o PredictOptions
 
 // matchFeatures brings the columns of X into the order of the training's, by their
 // names. What the training did not know, such as a degree that no node had, is
-// left out; what the data lack is 0.
+// left out; a label or a degree that no node of the data has is 0 of all of them. Data
+// without an attribute, or a column of labels, are refused.
 func (p *predictor) matchFeatures(c *data.Collection) error {
 	if slices.Equal(c.FeatureNames, p.info.Features) {
 		return nil
@@ -74,6 +76,12 @@ func (p *predictor) matchFeatures(c *data.Collection) error {
 		}
 		to[i] = k
 	}
+	for _, name := range p.info.Features {
+		source := featureSource(name)
+		if !slices.ContainsFunc(c.FeatureNames, func(has string) bool { return featureSource(has) == source }) {
+			return fmt.Errorf("%s: nodes have no %s, and those that the model was trained on have; give data that have it", c.Source, source)
+		}
+	}
 	if known == 0 {
 		return fmt.Errorf("%s has none of the features that the model was trained on, such as %q", c.Source, p.info.Features[0])
 	}
@@ -87,6 +95,18 @@ func (p *predictor) matchFeatures(c *data.Collection) error {
 	c.X = &data.Features{Rows: x.Rows, Cols: len(p.info.Features), Dense: dense}
 	c.FeatureNames = p.info.Features
 	return nil
+}
+
+// featureSource is what a feature of nodes was made of: attribute 2 of itself, label 1 = 5 of label 1,
+// label 5 and degree 5 of the label and the degree.
+func featureSource(name string) string {
+	if column, _, ok := strings.Cut(name, " = "); ok {
+		return column
+	}
+	if word, _, _ := strings.Cut(name, " "); word != "attribute" {
+		return word
+	}
+	return name
 }
 
 // nodesAtOnce bounds a batch of graphs that are classified.
