@@ -393,6 +393,23 @@ func oneHot(mem *budget.Reservation, n int, codes []int64, cols int, word string
 	return f, names, err
 }
 
+// FeaturesNamed returns what nodes are described by where the columns of X have these names, as
+// [FeaturesAuto] chose it.
+func FeaturesNamed(names []string) NodeFeatures {
+	has := func(word string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, word+" ") })
+	}
+	switch labels, attributes := has("label"), has("attribute"); {
+	case labels && attributes:
+		return FeaturesBoth
+	case labels:
+		return FeaturesLabels
+	case attributes:
+		return FeaturesAttributes
+	}
+	return FeaturesDegrees
+}
+
 // featureKind says in a few words what the columns of X hold.
 func (c *Collection) featureKind() string {
 	var kinds []string

@@ -149,6 +149,9 @@ func TestNodeFeatures(t *testing.T) {
 		{FeaturesDegrees, "degree 1, degree 2", []float32{0, 1}},
 	} {
 		got := loadCollection(t, dir, LoadOptions{NodeFeatures: c.want})
+		if kind := FeaturesNamed(got.FeatureNames); kind != c.want && c.want != FeaturesAuto {
+			t.Errorf("%s: the columns are those of %s", c.want, kind)
+		}
 		if names := strings.Join(got.FeatureNames, ", "); names != c.names {
 			t.Errorf("%s: columns %s", c.want, names)
 		}
@@ -189,7 +192,11 @@ func TestGINText(t *testing.T) {
 			t.Errorf("%d folds for a run, the data have 2", len(got))
 		}
 	}
-	// Tags that are all the same say nothing; attributes follow the neighbours.
+	// Tags that are all the same say nothing, unless they are asked for; attributes follow the neighbours.
+	c = loadCollection(t, writeFile(t, "a.txt", []byte("1\n2 0\n7 1 1 0.5\n7 1 0 3\n")), LoadOptions{NodeFeatures: FeaturesBoth})
+	if got := strings.Join(c.FeatureNames, ", "); got != "attribute 0, label 7" {
+		t.Errorf("columns %s", got)
+	}
 	c = loadCollection(t, writeFile(t, "a.txt", []byte("1\n2 0\n0 1 1 0.5 -2\n0 1 0 1e-3 7\n")), LoadOptions{})
 	if c.featureKind() != "node attributes" || !slices.Equal(c.X.ToDense().Dense, []float32{0.5, -2, 1e-3, 7}) {
 		t.Errorf("%s %v", c.featureKind(), c.X)

@@ -10,7 +10,8 @@ import (
 // et al., ICLR 2019): the number of graphs; for each graph a line "nodes class", or "nodes" where the class is unknown,
 // and for each of its nodes a line "tag degree neighbour…", with neighbours
 // numbered from 0 within the graph and, optionally, attributes after them. Where
-// no two nodes differ in their tag it says nothing, and degrees take its place.
+// no two nodes differ in their tag it says nothing, and degrees take its place unless labels are asked for:
+// a model that was trained with tags reads them in other graphs, too.
 func (l *loader) ginText(s *fileSet, source, name string) (_ *Collection, err error) {
 	t := s.open(name)
 	defer t.close()
@@ -52,7 +53,7 @@ func (l *loader) ginText(s *fileSet, source, name string) (_ *Collection, err er
 	}
 
 	var d described
-	if len(distinct(l.mem, g.tags, 1, 0)) > 1 {
+	if want := l.opts.NodeFeatures; want == FeaturesLabels || want == FeaturesBoth || len(distinct(l.mem, g.tags, 1, 0)) > 1 {
 		d.labels, d.labelCols = g.tags, 1
 	}
 	if g.attrs != nil {

@@ -21,7 +21,7 @@ func newGraphPredictor(ctx context.Context, dist, path string, o PredictOptions)
 	if err != nil {
 		return nil, nil, err
 	}
-	p.o.Load.NodeFeatures = data.NodeFeatures(p.info.NodeFeatures)
+	p.o.Load.NodeFeatures = data.FeaturesNamed(p.info.Features) // not as these data would have it
 	ds, c, err := data.LoadAny(path, p.o.Load)
 	if err != nil {
 		return nil, nil, err

@@ -1,6 +1,7 @@
 package infer
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -8,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/internal/orttest"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
 // ginText writes a collection in GIN's format and returns its path.
@@ -53,6 +57,43 @@ func TestFeaturesByName(t *testing.T) {
 	} {
 		if _, err := matched(t, two, x.features...); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%q: error %v, want one with %q", x.features, err, x.want)
+		}
+	}
+}
+
+// paths is a collection of paths of 3 to 6 nodes in GIN's format, whose nodes have a tag and an attribute.
+func paths(graphs int, tag func(node int) int) string {
+	var b strings.Builder
+	fmt.Fprintln(&b, graphs)
+	for g := range graphs {
+		n := 3 + g%4
+		fmt.Fprintln(&b, n, g%2)
+		for v := range n {
+			fmt.Fprintf(&b, "%d %d", tag(v), min(1, v)+min(1, n-1-v))
+			if v > 0 {
+				fmt.Fprint(&b, " ", v-1)
+			}
+			if v < n-1 {
+				fmt.Fprint(&b, " ", v+1)
+			}
+			fmt.Fprintf(&b, " %d.5\n", g%2)
+		}
+	}
+	return b.String()
+}
+
+// What describes nodes is what described the training's, whatever these data alone would have chosen.
+func TestFeaturesAsInTraining(t *testing.T) {
+	orttest.Need(t)
+	varied, same := ginText(t, paths(40, func(v int) int { return v % 3 })), ginText(t, paths(12, func(int) int { return 1 }))
+	for _, x := range []struct{ train, predict, want string }{{varied, same, "labels"}, {same, varied, "attributes"}} {
+		dist := Train(t, filepath.Join(t.TempDir(), "run"), "gin", x.train, export.BuildOptions{}, "train.epochs=1").Dist
+		info, err := os.ReadFile(filepath.Join(dist, InfoFile))
+		if err != nil || !strings.Contains(string(info), fmt.Sprintf(`"node_features": %q`, x.want)) {
+			t.Errorf("nodes are not described by %s: %v, %s", x.want, err, info)
+		}
+		if _, err := Predict(t.Context(), dist, x.predict, "", PredictOptions{Provider: ort.CPU, Threads: 1}); err != nil {
+			t.Errorf("trained by %s: %v", x.want, err)
 		}
 	}
 }

@@ -73,7 +73,7 @@ type Info struct {
 	Known []int32 `json:"known_nodes,omitempty"`
 
 	// Features, of a classifier of graphs, names the columns of x, and NodeFeatures
-	// the option by which they were made: columns of other data are found by name.
+	// what they describe nodes by, which exports of earlier versions have as auto: columns of other data are found by name.
 	Features     []string `json:"features,omitempty"`
 	NodeFeatures string   `json:"node_features,omitempty"`
 }

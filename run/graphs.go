@@ -84,7 +84,7 @@ func (g graphTask) describe(b *export.BuildOptions, t *train.Model, test []int32
 	if b.Sample, err = g.sample(t, test); err != nil {
 		return err
 	}
-	info := &infer.Info{SchemaVersion: 1, Graph: "raw", RawWeight: 1, Features: g.c.FeatureNames, NodeFeatures: t.Config.Data.NodeFeatures}
+	info := &infer.Info{SchemaVersion: 1, Graph: "raw", RawWeight: 1, Features: g.c.FeatureNames, NodeFeatures: string(data.FeaturesNamed(g.c.FeatureNames))}
 	info.Data.Name, info.Data.Checksum, info.Data.Nodes, info.Directed = g.c.Name, g.c.Checksum, g.c.Nodes(), &g.c.Graphs[0].Directed
 	describeRefinement(info, t)
 	return addInfo(b, info)
