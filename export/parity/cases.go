@@ -183,14 +183,24 @@ func (s *ExampleInputs) withNodes(nodes []int) ExampleInputs {
 	return out
 }
 
-// induced returns the sub-graph of the given nodes.
+// induced returns the sub-graph of the given nodes. Graphs of a batch that have none of them are left
+// out: a batch has no more graphs than nodes.
 func (s *ExampleInputs) induced(nodes []int) ExampleInputs {
 	at := slices.Repeat([]int64{-1}, s.Nodes())
 	for k, i := range nodes {
 		at[i] = int64(k)
 	}
 	out := s.mapEdges(func(i, j int64) (int64, int64, bool) { return at[i], at[j], at[i] >= 0 && at[j] >= 0 })
-	return out.withNodes(nodes)
+	out = out.withNodes(nodes)
+	if out.GraphIDs != nil {
+		ids := out.GraphIDs.I64
+		left := slices.Compact(slices.Sorted(slices.Values(ids)))
+		for k, id := range ids {
+			rank, _ := slices.BinarySearch(left, id)
+			ids[k] = int64(rank)
+		}
+	}
+	return out
 }
 
 func (s *ExampleInputs) keepEdges(keep func(i, j int64) bool) ExampleInputs {
