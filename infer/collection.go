@@ -46,6 +46,9 @@ func predictGraphs(ctx context.Context, dist, path, out string, o PredictOptions
 		return nil, err
 	}
 	defer p.close()
+	if err := p.fitsBatches(c, p.answering(p.info.Graph == "refined")...); err != nil {
+		return nil, err
+	}
 	r, err := p.classifyGraphs(ctx, c)
 	if err != nil || out == "" {
 		return r, err
@@ -85,15 +88,17 @@ func (p *predictor) matchFeatures(c *data.Collection) error {
 	if known == 0 {
 		return fmt.Errorf("%s has none of the features that the model was trained on, such as %q", c.Source, p.info.Features[0])
 	}
-	x := c.X.ToDense()
-	dense := make([]float32, x.Rows*len(p.info.Features))
-	for i, v := range x.Dense {
-		if k := to[i%x.Cols]; k >= 0 {
-			dense[i/x.Cols*len(p.info.Features)+k] = v
+	from := c.X.ToCSR() // batches alone are dense, since all graphs together may be far larger than their file
+	x := &data.Features{Rows: from.Rows, Cols: len(p.info.Features), RowPtr: make([]int32, 1, from.Rows+1), Col: make([]int32, 0, len(from.Col)), Val: make([]float32, 0, len(from.Col))}
+	for row := range from.Rows {
+		for i := from.RowPtr[row]; i < from.RowPtr[row+1]; i++ {
+			if k := to[from.Col[i]]; k >= 0 {
+				x.Col, x.Val = append(x.Col, int32(k)), append(x.Val, from.Val[i])
+			}
 		}
+		x.RowPtr = append(x.RowPtr, int32(len(x.Col)))
 	}
-	c.X = &data.Features{Rows: x.Rows, Cols: len(p.info.Features), Dense: dense}
-	c.FeatureNames = p.info.Features
+	c.X, c.FeatureNames = x, p.info.Features
 	return nil
 }
 
@@ -112,18 +117,25 @@ func featureSource(name string) string {
 // nodesAtOnce bounds a batch of graphs that are classified.
 const nodesAtOnce = 1 << 14
 
+// batched divides the graphs of c among batches.
+func batched(c *data.Collection) (all [][]int32) {
+	nodes := 0
+	for g, one := range c.Graphs {
+		if nodes += one.N; g == 0 || nodes > nodesAtOnce {
+			all, nodes = append(all, nil), one.N
+		}
+		all[len(all)-1] = append(all[len(all)-1], int32(g))
+	}
+	return all
+}
+
 // batches calls f with one batch of graphs after another, until all graphs of c were in
 // one.
 func batches(ctx context.Context, c *data.Collection, f func(graphs []int32, b *data.Batch) error) error {
 	var b *data.Batch
-	for first := 0; first < len(c.Graphs); {
+	for _, graphs := range batched(c) {
 		if err := ctx.Err(); err != nil {
 			return err
-		}
-		var graphs []int32
-		for nodes := 0; first < len(c.Graphs) && (len(graphs) == 0 || nodes+c.Graphs[first].N <= nodesAtOnce); first++ {
-			graphs = append(graphs, int32(first))
-			nodes += c.Graphs[first].N
 		}
 		var err error
 		if b, err = c.Batch(b, graphs); err != nil {

@@ -1,6 +1,7 @@
 package infer
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export"
+	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
@@ -95,5 +97,33 @@ func TestFeaturesAsInTraining(t *testing.T) {
 		if _, err := Predict(t.Context(), dist, x.predict, "", PredictOptions{Provider: ort.CPU, Threads: 1}); err != nil {
 			t.Errorf("trained by %s: %v", x.want, err)
 		}
+	}
+}
+
+// What the largest batch of a collection would take is held against the limit before any runs, and
+// features in another order take no more than they did.
+func TestCollectionWithinMemory(t *testing.T) {
+	orttest.Need(t)
+	small, large := ginText(t, paths(40, func(v int) int { return v % 3 })), ginText(t, paths(8000, func(v int) int { return v % 4 }))
+	for _, model := range []string{"gin", "ecl-gsr"} {
+		dist := Train(t, filepath.Join(t.TempDir(), "run"), model, small, export.BuildOptions{}, "train.epochs=1", "train.pretrain_steps=1").Dist
+		o := PredictOptions{Provider: ort.CPU, Threads: 1, Load: data.LoadOptions{MaxBytes: 8 << 20}}
+		var over *budget.ExceededError
+		if _, err := Predict(t.Context(), dist, large, "", o); !errors.As(err, &over) || !strings.Contains(err.Error(), "in onnxruntime takes") {
+			t.Errorf("%s within 8 MiB: %v", model, err)
+		}
+		if model == "ecl-gsr" {
+			if _, err := Refine(t.Context(), dist, RefineOptions{Data: large, Predict: o}); !errors.As(err, &over) || !strings.Contains(err.Error(), "in onnxruntime takes") {
+				t.Errorf("refining within 8 MiB: %v", err)
+			}
+		}
+		o.Load.MaxBytes = 1 << 30
+		if _, err := Predict(t.Context(), dist, small, "", o); err != nil {
+			t.Errorf("%s within 1 GiB: %v", model, err)
+		}
+	}
+	c, err := matched(t, paths(200, func(v int) int { return v }), "label 0", "label 1", "attribute 0")
+	if err != nil || !c.X.IsSparse() {
+		t.Errorf("features are dense, or %v", err)
 	}
 }

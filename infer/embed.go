@@ -59,7 +59,7 @@ func Embed(ctx context.Context, dist, path string, o PredictOptions) (*Embedding
 	if err != nil {
 		return nil, err
 	}
-	if err := p.fits("encoder"); err != nil {
+	if err := p.fits(p.ds.Graph, "encoder"); err != nil {
 		return nil, err
 	}
 	if err := p.models(ctx); err != nil {

@@ -469,7 +469,7 @@ func TestPredictWithinMemory(t *testing.T) {
 	}
 	p.ds.Graph = g
 	var over *budget.ExceededError
-	if err := p.fits(p.refining()...); !errors.As(err, &over) {
+	if err := p.fits(p.ds.Graph, p.refining()...); !errors.As(err, &over) {
 		t.Errorf("%d edges of %d nodes within 64 MiB: %v", len(g.Edges), g.N, err)
 	}
 	for _, model := range []string{"gcn", "ecl-gsr"} {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export/dist"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/budget"
@@ -103,9 +104,9 @@ func (p *predictor) answering(searched bool) []string {
 	return []string{"classifier"}
 }
 
-// fits refuses data for which models would take more memory than there may be. What is far
+// fits refuses a graph for which models would take more memory than there may be. What is far
 // from the limit is not measured.
-func (p *predictor) fits(roles ...string) error {
+func (p *predictor) fits(g *graph.Graph, roles ...string) error {
 	if p.o.Provider != ort.CPU && p.o.Provider != ort.Auto && p.o.Provider != "" {
 		return nil
 	}
@@ -113,11 +114,11 @@ func (p *predictor) fits(roles ...string) error {
 	if limit <= 0 {
 		limit, _ = budget.Default()
 	}
-	nodes, edges := int64(p.ds.Graph.N), int64(len(p.ds.Graph.Edges))
+	nodes, edges := int64(g.N), int64(len(g.Edges))
 	x := budget.Mul(4, nodes, int64(p.manifest.NumFeatures))
-	few := x + budget.Mul(4<<10, nodes) + budget.Mul(512, edges)
+	few := p.few(g)
 	if p.manifest.JudgesByEvidence() { // by lists of neighbours of the ends of edges
-		few += budget.Mul(64, (&modelMemory{p: p}).common(p.ds.Graph, int64(p.info.K+p.info.TwoStep), 0))
+		few += budget.Mul(64, (&modelMemory{p: p}).common(g, int64(p.info.K+p.info.TwoStep), 0))
 	}
 	if few < limit/4 {
 		return nil
@@ -127,8 +128,35 @@ func (p *predictor) fits(roles ...string) error {
 		p.o.Log("%v", err)
 		return nil
 	}
-	if _, err := budget.New(limit).Reserve(fmt.Sprintf("running the models for %d nodes and %d edges in onnxruntime", nodes, edges), x+m.bytes(p.ds.Graph)); err != nil {
+	if _, err := budget.New(limit).Reserve(fmt.Sprintf("running the models for %d nodes and %d edges in onnxruntime", nodes, edges), x+m.bytes(g)); err != nil {
 		return fmt.Errorf("%w; raise the limit with --memory", err)
 	}
 	return nil
+}
+
+// fitsBatches is fits for the batches of a collection, of which the one with most features and edges
+// counts.
+func (p *predictor) fitsBatches(c *data.Collection, roles ...string) error {
+	var largest []int32
+	most := int64(-1)
+	for _, graphs := range batched(c) {
+		size := int64(0)
+		for _, g := range graphs {
+			size += p.few(c.Graphs[g])
+		}
+		if size > most {
+			largest, most = graphs, size
+		}
+	}
+	b, err := c.Batch(nil, largest)
+	if err != nil {
+		return err
+	}
+	return p.fits(b.Graph, roles...)
+}
+
+// few is less than what models take for a graph in most cases, without measuring them.
+func (p *predictor) few(g *graph.Graph) int64 {
+	nodes := int64(g.N)
+	return budget.Mul(4, nodes, int64(p.manifest.NumFeatures)) + budget.Mul(4<<10, nodes) + budget.Mul(512, int64(len(g.Edges)))
 }

@@ -116,7 +116,7 @@ func Predict(ctx context.Context, dist, path, out string, o PredictOptions) (*Pr
 	if err := p.models(ctx); err != nil { // the classifier is needed in any case
 		return nil, err
 	}
-	if err := p.fits(p.answering(p.info.Graph == "refined" && !p.onTrainingGraph())...); err != nil {
+	if err := p.fits(p.ds.Graph, p.answering(p.info.Graph == "refined" && !p.onTrainingGraph())...); err != nil {
 		return nil, err
 	}
 	r, err := p.run(ctx, selected)

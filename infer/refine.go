@@ -185,7 +185,7 @@ func Refine(ctx context.Context, dir string, o RefineOptions) (*RefinedGraph, er
 		if err := x.models(ctx); err != nil {
 			return nil, err
 		}
-		if err := x.fits(x.refining()...); err != nil {
+		if err := x.fits(x.ds.Graph, x.refining()...); err != nil {
 			return nil, err
 		}
 	}
@@ -205,7 +205,7 @@ func Refine(ctx context.Context, dir string, o RefineOptions) (*RefinedGraph, er
 		if err := x.models(ctx); err != nil {
 			return nil, err
 		}
-		if err := x.fits("classifier"); err != nil {
+		if err := x.fits(x.ds.Graph, "classifier"); err != nil {
 			return nil, err
 		}
 		p, err := x.on(refined.Graph(), nil)
@@ -228,6 +228,9 @@ func refineCollection(ctx context.Context, dir string, o RefineOptions) (*Refine
 	defer p.close()
 	if p.info.Graph == "raw" {
 		return nil, fmt.Errorf("the model in %s classifies on the graphs as they are and refines nothing", dir)
+	}
+	if err := p.fitsBatches(c, p.refining()...); err != nil {
+		return nil, err
 	}
 	pool := kernels.NewPool(p.o.Threads)
 	defer pool.Close()
