@@ -563,6 +563,16 @@ func TestWeightsAndDirections(t *testing.T) {
 	}
 }
 
+func TestCollectionIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "g.txt")
+	if err := os.WriteFile(path, []byte("2\n2 0\n1 1 1\n2 1 0\n1 1\n1 0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Train(t.Context(), Options{TrainOptions: run.TrainOptions{Data: path}}); err == nil || !strings.Contains(err.Error(), "models of the nodes of one graph; gsrc models") {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestRules(t *testing.T) {
 	ds, err := run.ReadNodes(run.TrainOptions{Data: folder(t, false), Model: "linear"}, "")
 	if err != nil {

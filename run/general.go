@@ -1,6 +1,8 @@
 package run
 
 import (
+	"fmt"
+
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
@@ -16,7 +18,11 @@ func ReadNodes(o TrainOptions, trained string) (*data.Dataset, error) {
 	}
 	read := LoadOptions(c)
 	read.MaxBytes, read.Trained = o.Memory, trained
-	return data.Load(o.Data, read)
+	ds, graphs, err := data.LoadAny(o.Data, read)
+	if graphs != nil {
+		return nil, fmt.Errorf("%s is a collection of graphs, and gsrc train auto chooses among models of the nodes of one graph; gsrc models lists those that classify graphs, and gsrc tune compares their options", o.Data)
+	}
+	return ds, err
 }
 
 // PrepareNodes is [Prepare] for a graph in memory, without the defaults that are tuned for
