@@ -366,10 +366,7 @@ func TestSyntheticDefaults(t *testing.T) {
 }
 
 func TestList(t *testing.T) {
-	list, err := List("ecl-gsr", "cora")
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := load(t, "ecl-gsr", "cora").List()
 	if len(list) != len(KeyNames()) || len(list) < 50 {
 		t.Fatalf("%d options listed, want %d", len(list), len(KeyNames()))
 	}

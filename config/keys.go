@@ -76,28 +76,23 @@ func typeName(t reflect.Type) string {
 	panic(fmt.Sprintf("config: options of type %s are not supported", t))
 }
 
-// Keys returns all options by name, without their defaults; [List] has these
-// too.
+// Keys returns all options by name, without their defaults; [Config.List] has
+// these too.
 func Keys() map[string]Key { return table().keys }
 
 // KeyNames returns the names of all options in order of declaration, those of
 // one section together.
 func KeyNames() []string { return table().names }
 
-// List returns all options with the defaults that a model has on a data set
-// (both may be empty).
-func List(model, dataset string) ([]Key, error) {
-	c, err := Load(model, dataset, "", nil)
-	if err != nil {
-		return nil, err
-	}
+// List returns all options, each with the value here as its default.
+func (c *Config) List() []Key {
 	var list []Key
 	for _, name := range KeyNames() {
 		k := Keys()[name]
 		k.Default, k.Source = c.Value(name), c.sources[name]
 		list = append(list, k)
 	}
-	return list, nil
+	return list
 }
 
 // sections returns the paths that have options below them.

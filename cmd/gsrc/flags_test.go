@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
@@ -37,5 +39,28 @@ func TestReadNames(t *testing.T) {
 	}
 	if got, err := readNames([]string{"C1", "@" + path}); err != nil || !slices.Equal(got, []string{"C1", "C5", "C7"}) {
 		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// The options are those of a training on the data, whatever their file is called.
+func TestHelpConfigOfData(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "My.txt")
+	if err := os.WriteFile(path, []byte("2\n2 0\n1 1 1\n2 1 0\n1 1\n1 0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args       []string
+		code       int
+		want, says string
+	}{
+		{[]string{"--data", path, "--set", "train.epochs=7"}, exitOK, "model.norm = \"none\"  (features are one-hot)", ""},
+		{[]string{"--data", path, "--set", "train.epochs=7"}, exitOK, "train.epochs = 7  (--set)", ""},
+		{[]string{"--data", path + "x"}, exitOK, "model.norm = \"l2\"", "the general defaults"},
+		{[]string{"--data", path, "--set", "train.epochs=x"}, exitUsage, "", "must be an integer"},
+	} {
+		var stdout, stderr bytes.Buffer
+		if code := run(t.Context(), append([]string{"train", "gin", "--help-config"}, c.args...), &stdout, &stderr); code != c.code || !strings.Contains(stdout.String(), c.want) || !strings.Contains(stderr.String(), c.says) {
+			t.Errorf("%v: exit code %d, %s", c.args, code, &stderr)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -339,12 +340,8 @@ func (a *app) json(v any, indent string) error {
 }
 
 // listOptions prints every option with its value for the model on the data, and
-// where that comes from.
+// where that comes from. What defaults data have is known once they are read.
 func (a *app) listOptions(f *trainFlags) error {
-	dataset := ""
-	if f.opts.Data != "" {
-		dataset = strings.TrimSuffix(filepath.Base(f.opts.Data), ".npz")
-	}
 	model := f.opts.Model
 	if models.IsFile(model) { // its defaults are those of what it extends or began as
 		m, err := models.Open(model)
@@ -353,11 +350,22 @@ func (a *app) listOptions(f *trainFlags) error {
 		}
 		model = m.Name
 	}
-	keys, err := config.List(model, dataset)
+	c, err := config.Load(model, "", "", nil)
 	if err != nil {
 		return err
 	}
-	for _, k := range keys {
+	if model != "" && model != autoModel && f.opts.Data != "" {
+		var wrong *gsrc.OptionError
+		switch s, err := gsrc.Prepare(f.opts); {
+		case err == nil:
+			c = s.Config
+		case errors.As(err, &wrong):
+			return optionFault(err)
+		default:
+			a.logf("%v; the options are shown with the general defaults, and these data may have others", err)
+		}
+	}
+	for _, k := range c.List() {
 		doc := k.Doc
 		if len(k.OneOf) > 0 && !strings.Contains(doc, ":") {
 			doc += ": " + strings.Join(k.OneOf, ", ")
