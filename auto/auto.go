@@ -218,7 +218,11 @@ func (x *chooser) open(earlier *Report) error {
 	if earlier != nil {
 		trained = earlier.Data.Checksum
 	}
-	if x.ds, err = run.ReadNodes(base, trained); err != nil {
+	x.ds, err = run.ReadNodes(base, trained)
+	if errors.Is(err, data.ErrCollection) {
+		return fmt.Errorf("%s is a collection of graphs, and gsrc train auto chooses among models of the nodes of one graph; gsrc models lists those that classify graphs, and gsrc tune compares their options", x.Data)
+	}
+	if err != nil {
 		return err
 	}
 	if x.ds.Classes == 0 {

@@ -164,6 +164,9 @@ func (o *LoadOptions) Spare(path string) error {
 // name is reached as "./synthetic".
 const Synthetic = "synthetic"
 
+// ErrCollection is the cause of the error of [Load] where there is a collection of graphs.
+var ErrCollection = errors.New("a collection of graphs, where one graph is wanted")
+
 // Load reads the data set at path; the package comment lists the formats. Where
 // nothing is at path and it is the name of a public data set, a copy on this machine
 // is read; see package catalog. Bad input gives a *FileError. It returns a complete data set or an error, never a
@@ -174,7 +177,7 @@ func Load(path string, opts LoadOptions) (*Dataset, error) {
 		return nil, err
 	}
 	if r.dataset == nil {
-		return nil, badFile(path, "a collection of graphs, where one graph is wanted").hint("gsrc data info shows it, data.LoadCollection reads it")
+		return nil, fileFault(path, ErrCollection).hint("gsrc data info shows it, data.LoadCollection reads it")
 	}
 	return l.finish(path, r)
 }

@@ -1,8 +1,6 @@
 package run
 
 import (
-	"fmt"
-
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
@@ -18,11 +16,7 @@ func ReadNodes(o TrainOptions, trained string) (*data.Dataset, error) {
 	}
 	read := LoadOptions(c)
 	read.MaxBytes, read.Trained = o.Memory, trained
-	ds, graphs, err := data.LoadAny(o.Data, read)
-	if graphs != nil {
-		return nil, fmt.Errorf("%s is a collection of graphs, and gsrc train auto chooses among models of the nodes of one graph; gsrc models lists those that classify graphs, and gsrc tune compares their options", o.Data)
-	}
-	return ds, err
+	return data.Load(o.Data, read)
 }
 
 // PrepareNodes is [Prepare] for a graph in memory, without the defaults that are tuned for
