@@ -149,7 +149,7 @@ func (c *Collection) readIndicator(s *fileSet, name string) (_ []int32, err erro
 	}
 	for g := range c.Labels {
 		if c.Offset[g+1] == 0 {
-			return nil, t.short("graph %d has no nodes", g+1)
+			return nil, t.short("no node is of graph %d, and a graph of a file needs one; leave the graph out", g+1)
 		}
 		c.Offset[g+1] += c.Offset[g]
 	}
