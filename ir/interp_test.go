@@ -171,6 +171,9 @@ func TestValues(t *testing.T) {
 		{"%g: graph<N,E>", `gsr.drop_edges %g {rate=0.15, stream="s"} : f32[E]`, []Val{small()}, [][]float64{{0, 1, 1}}},
 		{"%z: f32[2,1], %y: f32[2,1]", "gsr.energy %z, %y {tau=2} : f32[2]", []Val{matrix(2, 0, 1), matrix(2, 0, 3)}, [][]float64{{-math.Log(1 + math.Exp(-4.5)), -math.Log(math.Exp(-0.5) + math.Exp(-2))}}},
 		{"%g: graph<N,E>, %h: f32[N,2], %o: f32[E]", "gsr.edge_probability %g, %h, %o : f32[E], f32[], f32[]", []Val{small(), matrix(3, 1, 0, 0, 1, 1, 1), vector(1, 0, 1)}, [][]float64{{0.5, 0.5, 0.9}, {0}, {half}}},
+		// Bounds an ulp of float32 apart tell of nothing: all edges are the least similar of their kind.
+		{"%g: graph<N,E>, %h: f32[N,2], %o: f32[E], %a: f32[], %b: f32[]", "gsr.edge_probability %g, %h, %o, %a, %b : f32[E], f32[], f32[]", []Val{small(), matrix(3, 1, 0, 1, 0, 1, 0), vector(1, 0, 1), scalar(1 - 0x1p-24), scalar(1)},
+			[][]float64{{0.5 + 0.4*0x1p-24/1e-5, 0.1 + 0.4*0x1p-24/1e-5, 0.5 + 0.4*0x1p-24/1e-5}, {1 - 0x1p-24}, {1}}},
 		{"%g: graph<N,E>, %h: f32[N,2], %o: f32[E], %a: f32[], %b: f32[]", "gsr.edge_probability %g, %h, %o, %a, %b {new_lo=0.25} : f32[E], f32[], f32[]", []Val{small(), matrix(3, 1, 0, 0, 1, 1, 1), vector(1, 0, 1), scalar(0), scalar(1)},
 			[][]float64{{0.5, 0.25 + 0.25*half, 0.5 + 0.4*half}, {0}, {1}}},
 		{"%h: f32[3,2], %p: i64[2,2], %a: f32[], %b: f32[]", "gsr.pair_probability %h, %p, %a, %b : f32[2], f32[2], f32[2]", []Val{matrix(3, 1, 0, 0, 1, 1, 1), matrix(2, 0, 0, 2, 1), scalar(0.2), scalar(0.5)},

@@ -26,11 +26,14 @@ var edgeIntervals = []AttrSpec{
 
 func unit(v float64) float64 { return math.Min(math.Max(v, 0), 1) }
 
+// LeastSpread is how far the bounds of cosines are apart at least: below it a difference is one of rounding in float32.
+const LeastSpread = 1e-5
+
 // EdgeProbability maps a cosine into the interval of its kind (Eq 18): old is 1
 // for an existing edge and 0 for a new one, lo and hi are the bounds of the
-// min–max normalisation.
+// min–max normalisation. Where these are as near as cosines are computed, all are the least similar.
 func EdgeProbability(op *Op, cos, old, lo, hi float64) float64 {
-	t := unit((cos - lo) / math.Max(hi-lo, 1e-12))
+	t := unit((cos - lo) / math.Max(hi-lo, LeastSpread))
 	at := func(a, b string) float64 { return op.Float(a) + (op.Float(b)-op.Float(a))*t }
 	return old*at("old_lo", "old_hi") + (1-old)*at("new_lo", "new_hi")
 }

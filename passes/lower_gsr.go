@@ -143,7 +143,7 @@ var gsrLowerings = map[string]lowering{
 // Bounds that are not those of these cosines need the result clamped to
 // [0, 1]; clamping always would stop the gradient of the outermost edges.
 func normalised(b *ir.Builder, cos, lo, hi *ir.Value, clamp bool) *ir.Value {
-	width := b.One("maximum", nil, b.Sub(hi, lo), b.Const(1e-12))
+	width := b.One("maximum", nil, b.Sub(hi, lo), b.Const(ir.LeastSpread))
 	t := b.Div(b.Sub(cos, lo), width)
 	if !clamp {
 		return t
