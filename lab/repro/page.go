@@ -101,13 +101,29 @@ func Page(files fs.FS, folder, report string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// linesIn reads the target's file; nil where there is none.
+// linesIn reads the target's file; nil where there is none. Lines of several budgets are refused,
+// since they are shown together.
 func (t *Target) linesIn(files fs.FS) (ResultRows, error) {
-	lines, err := readFile[ResultRow](files, t.Name+".csv")
-	if lines != nil && len(lines) == 0 {
-		err = fmt.Errorf("%s.csv has no runs", t.Name)
+	name := t.Name + ".csv"
+	lines, err := readFile[ResultRow](files, name)
+	if err != nil || lines == nil {
+		return nil, err
 	}
-	return lines, err
+	if len(lines) == 0 {
+		return nil, fmt.Errorf("%s has no runs", name)
+	}
+	first := lines[0].Budget
+	if first != Full && first != Short {
+		return nil, fmt.Errorf("%s:2: the budget is %q; it can be %s or %s", name, first, Full, Short)
+	}
+	at := 2 // of the line in the file, below the header
+	for _, l := range lines {
+		if l.Budget != first {
+			return nil, fmt.Errorf("%s:%d: the budget is %q, and that of the lines above %q; keep the lines of one", name, at, l.Budget, first)
+		}
+		at += 1 + strings.Count(l.Error, "\n")
+	}
+	return lines, nil
 }
 
 func (t *Target) section(folder string, lines ResultRows) section {

@@ -466,6 +466,34 @@ func TestRowsJoinTheOthers(t *testing.T) {
 	}
 }
 
+// Runs on generated graphs do not take the places of real ones: nothing runs.
+func TestFilesOfTheOtherBudgetStay(t *testing.T) {
+	dir := t.TempDir()
+	table := filepath.Join(dir, "page", "table1.csv")
+	if err := os.Mkdir(filepath.Dir(table), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := lines([]float64{84, 85}, []float64{83, 84}).Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Targets: []string{"fig9", "table1"}, Only: []string{"cora"}, Out: filepath.Join(dir, "out"), Report: filepath.Join(dir, "page.md"), Budget: Short}
+	for text, want := range map[string]string{b.String(): "table1.csv has runs of the budget full, and these are of short", "mine": "not a file of gsrc repro"} {
+		if err := os.WriteFile(table, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if err := Run(t.Context(), o, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+		if got, err := os.ReadFile(table); err != nil || string(got) != text {
+			t.Errorf("the file is now %s, %v", got, err)
+		}
+		if _, err := os.Stat(o.Out); err == nil {
+			t.Error("something ran")
+		}
+	}
+}
+
 func TestOptions(t *testing.T) {
 	names := []string{"gcn", "ecl-gsr", "ecl-gsr, cut, twice", "gcn, cut"}
 	if got, want := rejoined([]string{"ecl-gsr", " cut", " twice", "gcn", "gcn", " cut", "gnc"}, names), []string{"ecl-gsr, cut, twice", "gcn", "gcn, cut", "gnc"}; !slices.Equal(got, want) {

@@ -142,6 +142,9 @@ func Run(ctx context.Context, o Options, done func(*Outcome) error) error {
 	if err != nil {
 		return err
 	}
+	if err := e.checkFiles(list); err != nil {
+		return err
+	}
 	observe := func(p sweep.Progress) {
 		e.others = p.Others
 		if o.Observer != nil {
@@ -233,6 +236,31 @@ func (e *evaluation) check() (list []*Target, err error) {
 		return nil, wrong("give a folder for the results")
 	}
 	return list, nil
+}
+
+// folders are those that files of results are written to.
+func (e *evaluation) folders() []string {
+	if e.Report != "" {
+		return []string{e.Out, filesOf(e.Report)}
+	}
+	return []string{e.Out}
+}
+
+// checkFiles refuses, before anything runs, files of targets that cannot be read or whose runs are
+// of the other budget: runs on generated graphs would take the places of others.
+func (e *evaluation) checkFiles(list []*Target) error {
+	for _, t := range list {
+		for _, dir := range e.folders() {
+			lines, err := t.linesIn(os.DirFS(dir))
+			if err != nil {
+				return fmt.Errorf("%s: %w; mend the file, or remove it", dir, err)
+			}
+			if lines != nil && lines[0].Budget != e.Budget {
+				return wrong("%s has runs of the budget %s, and these are of %s; give another folder, or remove the file", filepath.Join(dir, t.Name+".csv"), lines[0].Budget, e.Budget)
+			}
+		}
+	}
+	return nil
 }
 
 func (e *evaluation) logf(format string, args ...any) {
@@ -434,10 +462,8 @@ func pointOf(p Point) runOf    { return runOf{p.Panel, p.Row, "", p.Seed} }
 // joined puts lines in the place of those of the same runs in a file of the target, in the
 // order of the target.
 func joined[T any](e *evaluation, t *Target, name string, lines []T, of func(T) runOf) ([]T, error) {
-	dir := e.Out
-	if e.Report != "" {
-		dir = filesOf(e.Report)
-	}
+	folders := e.folders()
+	dir := folders[len(folders)-1]
 	all, err := readFile[T](os.DirFS(dir), name)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
@@ -543,10 +569,7 @@ type file struct {
 // write writes files into the folder of results, and those of the report beside
 // it.
 func (e *evaluation) write(files []file) (paths []string, err error) {
-	folders := []string{e.Out}
-	if e.Report != "" {
-		folders = append(folders, filesOf(e.Report))
-	}
+	folders := e.folders()
 	for _, dir := range folders {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return nil, err
