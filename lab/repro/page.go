@@ -102,7 +102,7 @@ func Page(files fs.FS, folder, report string) ([]byte, error) {
 }
 
 // linesIn reads the target's file; nil where there is none. Lines of several budgets are refused,
-// since they are shown together.
+// since they are shown together, and so is a run that stands there twice, which would count as two.
 func (t *Target) linesIn(files fs.FS) (ResultRows, error) {
 	name := t.Name + ".csv"
 	lines, err := readFile[ResultRow](files, name)
@@ -116,11 +116,21 @@ func (t *Target) linesIn(files fs.FS) (ResultRows, error) {
 	if first != Full && first != Short {
 		return nil, fmt.Errorf("%s:2: the budget is %q; it can be %s or %s", name, first, Full, Short)
 	}
+	type key struct {
+		runOf
+		source string
+	}
+	seen := map[key]int{}
 	at := 2 // of the line in the file, below the header
 	for _, l := range lines {
-		if l.Budget != first {
+		k := key{lineOf(l), l.Source}
+		switch {
+		case l.Budget != first:
 			return nil, fmt.Errorf("%s:%d: the budget is %q, and that of the lines above %q; keep the lines of one", name, at, l.Budget, first)
+		case seen[k] > 0:
+			return nil, fmt.Errorf("%s:%d: line %d is of the same panel, row, x, source and seed; keep one", name, at, seen[k])
 		}
+		seen[k] = at
 		at += 1 + strings.Count(l.Error, "\n")
 	}
 	return lines, nil
