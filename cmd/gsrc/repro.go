@@ -29,8 +29,11 @@ runs that it has are not repeated, so the same command resumes an evaluation tha
 was stopped. Equal seeds give equal files but for the column "seconds" and the
 charts of times.
 
+With --only, --rows or --seeds, lines of other runs in the files of --report, or of
+--out, stay.
+
 Data sets are found by name ("gsrc data list"); one that is not on this machine is
-skipped. Several machines share an evaluation with --shard i/n, or as an array of
+skipped, and its lines stay. Several machines share an evaluation with --shard i/n, or as an array of
 a batch system that sets JOB_COMPLETION_INDEX or SLURM_ARRAY_TASK_ID; --merge DIR
 takes over the runs in their folders. --report writes a page of all targets, and
 their files into the folder beside it; this is how docs/results.md is made. Without
@@ -67,7 +70,7 @@ place of the data sets, one or two seeds, a few steps.`,
 	}
 	flags := c.Flags()
 	flags.StringSliceVar(&o.Only, "only", nil, "keep to these data sets, for example cora,texas")
-	flags.StringSliceVar(&o.Rows, "rows", nil, "keep to these rows, for example grcn,lds, and put them among those that the files of --report or --out have")
+	flags.StringSliceVar(&o.Rows, "rows", nil, "keep to these rows, for example grcn,lds")
 	numberFlag(flags, &o.Seeds, "seeds", 0, 1, "run the seeds 0 to N-1, in place of 10 for tables and 3 for most figures")
 	flags.StringVar(&o.Out, "out", "results", "folder of the results")
 	flags.StringSliceVar(&o.Merge, "merge", nil, "take over the runs in these folders of results; missing ones are run")

@@ -466,6 +466,29 @@ func TestRowsJoinTheOthers(t *testing.T) {
 	}
 }
 
+// Data sets and seeds that are run on their own, later, leave the lines that are there.
+func TestDataAndSeedsJoinTheOthers(t *testing.T) {
+	dir := t.TempDir()
+	o := Options{Targets: []string{"table1"}, Rows: []string{"linear"}, Only: []string{"cora", "texas"}, Seeds: 2, Out: dir}
+	reproduce(t, o)
+	want := files(t, dir)["table1.csv"]
+	rewrite(t, filepath.Join(dir, "table1.csv"), func(l ResultRows) { l[0].Hash = "0123456789abcdef" }) // cora, seed 0
+	o.Rows, o.Only, o.Seeds = nil, []string{"cora"}, 1
+	reproduce(t, o)
+	all, err := Find("table1").linesIn(os.DirFS(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	linear := slices.DeleteFunc(all, func(l ResultRow) bool { return l.Row != "linear" })
+	var b bytes.Buffer
+	if err := linear.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	if got := withoutTimes(t, b.Bytes()); got != want {
+		t.Errorf("after a run of seed 0 of cora:\n%s\nwant\n%s", got, want)
+	}
+}
+
 // Runs on generated graphs do not take the places of real ones: nothing runs.
 func TestFilesOfTheOtherBudgetStay(t *testing.T) {
 	dir := t.TempDir()

@@ -31,12 +31,12 @@ const runsDir = "runs"
 // Report is to be rewritten.
 type Options struct {
 	Targets []string // names of targets; "all" is every one
-	// Only are names of data sets to keep to; empty takes all that a target has.
-	Only []string
-	// Rows are names of rows to keep to; empty takes all. Their lines are put among those that
-	// the target's file has, of Report where that is given and else of Out.
-	Rows  []string
-	Seeds int // seeds, splits or folds of each; 0 leaves each target its number
+	// Only are names of data sets to keep to; empty takes all that a target has. Where not all
+	// of a target is run, by Only, Rows or Seeds or since data are not here, its lines are put
+	// among those that its file has, of Report where that is given and else of Out.
+	Only  []string
+	Rows  []string // names of rows to keep to; empty takes all
+	Seeds int      // seeds, splits or folds of each; 0 leaves each target its number
 	// Out is the folder of results: TARGET.csv and the charts of each target that
 	// is complete, and the runs, from which an evaluation goes on that was stopped.
 	Out string
@@ -422,7 +422,7 @@ func (e *evaluation) run(ctx context.Context, t *Target) (*Outcome, error) {
 		return nil, err
 	}
 	lines = append(lines, others...)
-	if len(e.Rows) > 0 {
+	if len(e.Only)+len(e.Rows)+len(absent) > 0 || e.Seeds > 0 {
 		if lines, err = joined(e, t, t.Name+".csv", lines, lineOf); err != nil {
 			return nil, err
 		}
