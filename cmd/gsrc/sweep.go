@@ -244,6 +244,9 @@ func writeSummary(t *sweep.Table, dir string) error {
 }
 
 func (a *app) printTable(t *sweep.Table, asJSON bool) error {
+	for _, text := range t.Warnings {
+		a.logf("warning: %s", text)
+	}
 	if !asJSON {
 		return t.Write(a.stdout)
 	}

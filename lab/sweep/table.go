@@ -25,6 +25,8 @@ type Table struct {
 	// Rows are ordered by the mean validation accuracy, the best first; equal
 	// ones by model, data set and values.
 	Rows []Row
+	// Warnings say of which settings and seeds there are runs of several programs.
+	Warnings []string
 }
 
 // Row is the outcome of one setting, and a line of gsrc sweep --json. Accuracies are
@@ -57,11 +59,13 @@ func (f Figure) MarshalJSON() ([]byte, error) {
 }
 
 // Summarize makes a table of records; nil ones are passed over, and of several
-// records of one run only the first counts.
+// records of one run only the first counts. Different data of one name have rows of their own,
+// with the first digits of their checksums behind the name.
 func Summarize(records []*Record) *Table {
 	type setting struct {
 		set     map[string]string
 		records []*Record
+		sum     string // that tells the data from others of the name
 	}
 	groups := map[string]*setting{}
 	seen := map[string]bool{}
@@ -85,6 +89,21 @@ func Summarize(records []*Record) *Table {
 		}
 		groups[id].records = append(groups[id].records, r)
 	}
+	for id, s := range maps.Clone(groups) {
+		sums, seeds, pairs := map[string][]*Record{}, map[int]bool{}, map[string]bool{}
+		for _, r := range s.records {
+			sums[r.Checksum] = append(sums[r.Checksum], r)
+			seeds[r.Seed], pairs[fmt.Sprint(r.Checksum, " ", r.Seed)] = true, true
+		}
+		// Data that are drawn by the seed, as synthetic ones, have a checksum for each.
+		if len(sums) == 1 || len(sums) == len(pairs) && len(seeds) == len(pairs) {
+			continue
+		}
+		delete(groups, id)
+		for sum, records := range sums {
+			groups[id+"\x00"+sum] = &setting{maps.Clone(s.set), records, fmt.Sprintf(" (%.8s)", sum)}
+		}
+	}
 	t := &Table{}
 	ids := slices.Sorted(maps.Keys(groups))
 	for _, k := range config.KeyNames() {
@@ -96,6 +115,13 @@ func Summarize(records []*Record) *Table {
 	for _, id := range ids {
 		row := newRow(groups[id].records)
 		row.Set = groups[id].set
+		row.Dataset += groups[id].sum
+		records := groups[id].records // by seed
+		for i, b := range records[1:] {
+			if a := records[i]; a.Seed == b.Seed {
+				t.Warnings = append(t.Warnings, fmt.Sprintf("%s: the records %.12s and %.12s are of different programs or defaults, and the table counts both; remove one", b.Job, a.Key, b.Key))
+			}
+		}
 		maps.DeleteFunc(row.Set, func(k, _ string) bool { return !slices.Contains(t.Keys, k) })
 		t.Rows = append(t.Rows, row)
 	}

@@ -2,6 +2,8 @@ package sweep
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,5 +61,31 @@ gcn,d,gcn,10.0,0,1,,,,,2.000
 		if text, err := json.Marshal(rows[i]); err != nil || string(text) != want {
 			t.Errorf("row %d as JSON: %s, %v, want %s", i, text, err, want)
 		}
+	}
+}
+
+func TestTableOfDataOfOneName(t *testing.T) {
+	of := func(key, sum string, seed int, val float64) *Record {
+		r := record(key, seed, val, val)
+		r.Checksum = sum
+		return r
+	}
+	show := func(records ...*Record) (rows []string, warnings []string) {
+		table := Summarize(records)
+		for _, r := range table.Rows {
+			rows = append(rows, fmt.Sprint(r.Dataset, " ", r.Runs, " ", r.ValMean))
+		}
+		return rows, table.Warnings
+	}
+	rows, warnings := show(of("1", "aaaaaaaaaa", 0, 80), of("2", "bbbbbbbbbb", 0, 70), of("3", "bbbbbbbbbb", 1, 60))
+	if want := []string{"d (aaaaaaaa) 1 80", "d (bbbbbbbb) 2 65"}; !slices.Equal(rows, want) || len(warnings) > 0 {
+		t.Errorf("of two data sets: %q, %q, want %q", rows, warnings, want)
+	}
+	rows, warnings = show(of("1", "aaaaaaaaaa", 0, 80), of("2", "bbbbbbbbbb", 1, 70)) // drawn by the seed
+	if want := []string{"d 2 75"}; !slices.Equal(rows, want) || len(warnings) > 0 {
+		t.Errorf("of data by the seed: %q, %q, want %q", rows, warnings, want)
+	}
+	if _, warnings = show(of("1", "aaaaaaaaaa", 0, 80), of("3", "aaaaaaaaaa", 1, 80), of("2", "aaaaaaaaaa", 0, 70)); len(warnings) != 1 || !strings.Contains(warnings[0], "records 1 and 2 ") {
+		t.Errorf("of two programs: %q", warnings)
 	}
 }
