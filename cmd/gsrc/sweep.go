@@ -127,7 +127,7 @@ func gridOf(o *gsrc.TrainOptions) (*sweep.Grid, error) {
 	}
 	for _, s := range o.Set {
 		if err := grid.Fix(s); err != nil {
-			return nil, usage("--set %s: %w", s, err)
+			return nil, asUsage(err)
 		}
 	}
 	return grid, nil

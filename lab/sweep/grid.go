@@ -328,13 +328,20 @@ func (g *Grid) Fix(option string) error {
 	key, _ := splitOption(option)
 	for _, a := range g.Axes {
 		if slices.Contains(a.Keys, key) {
-			return fmt.Errorf("%s has a list in [sweep]; leave it out there, or the single value here", key)
+			return fmt.Errorf("%s has a list in [sweep]; leave it out there, or in --set", key)
 		}
 	}
 	if key == "train.seed" {
 		return errors.New("the seeds are not set as an option: give --seeds n, or seeds in [sweep]")
 	}
-	g.Base = append(g.Base, option)
+	r, err := newOptionReader("list")
+	if err == nil {
+		err = r.scratch.Set(option)
+	}
+	if err != nil {
+		return err
+	}
+	g.Base = append(g.Base, key+"="+r.scratch.Value(key)) // written as the values of a file are
 	return nil
 }
 

@@ -22,7 +22,7 @@ seeds = [3, 1]
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := g.Fix("candidates.k=3"); err != nil {
+	if err := g.Fix("candidates.k = 0_3"); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
@@ -90,7 +90,7 @@ func TestGridErrors(t *testing.T) {
 		}
 	}
 	g := &Grid{Axes: []Axis{{Keys: []string{"train.lr"}}}}
-	for _, fix := range []string{"train.lr=0.1", "train.seed=3"} {
+	for _, fix := range []string{"train.lr=0.1", "train.seed=3", "model.hidden=x", "hidden"} {
 		if err := g.Fix(fix); err == nil {
 			t.Errorf("%s was taken", fix)
 		}
