@@ -128,17 +128,18 @@ func (a *app) checkRuns(c *cobra.Command, o repro.CheckOptions) error {
 	case err != nil:
 		return err
 	}
+	not := len(r.Faults) - r.Differing
 	for _, f := range r.Faults {
 		fmt.Fprintln(a.stdout, f)
 	}
 	if o.Fill {
 		fmt.Fprintf(a.stdout, "filled %d of %d lines without a hash\n", r.Filled, r.Unhashed)
 	} else {
-		fmt.Fprintf(a.stdout, "repeated %d of %d lines: %d the same, %d not; %d have no hash\n", r.Repeated, r.Lines, r.Repeated-len(r.Faults), len(r.Faults), r.Unhashed)
+		fmt.Fprintf(a.stdout, "repeated %d of %d lines: %d the same, %d not; %d could not be repeated, %d have no hash\n", r.Repeated, r.Lines, r.Repeated-r.Differing, r.Differing, not, r.Unhashed)
 	}
 	switch {
 	case len(r.Faults) > 0:
-		return fmt.Errorf("%d runs came out otherwise than the files say", len(r.Faults))
+		return fmt.Errorf("%d runs came out otherwise than the files say, and %d could not be repeated", r.Differing, not)
 	case r.Repeated+r.Filled == 0:
 		return fmt.Errorf("there was nothing to repeat: %d of %d lines have a hash", r.Lines-r.Unhashed, r.Lines)
 	}

@@ -34,12 +34,13 @@ type CheckOptions struct {
 
 // Checked is what became of a [Check].
 type Checked struct {
-	Lines    int // in the files, of the targets, data sets and seeds that were asked for
-	Unhashed int // of them, those without a hash
-	Repeated int
-	Filled   int
-	// Faults say of each line that came out otherwise, or could not be repeated, what
-	// differs.
+	Lines     int // in the files, of the targets, data sets and seeds that were asked for
+	Unhashed  int // of them, those without a hash
+	Repeated  int
+	Differing int // of Repeated, those that came out otherwise
+	Filled    int
+	// Faults say of each line that came out otherwise what differs, and which lines could
+	// not be repeated.
 	Faults []string
 }
 
@@ -177,6 +178,7 @@ func Check(ctx context.Context, o CheckOptions) (*Checked, error) {
 			continue
 		}
 		if d := differences(*was, now); d != "" {
+			result.Differing++
 			result.Faults = append(result.Faults, was.name(c.target)+": "+d)
 		}
 	}

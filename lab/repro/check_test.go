@@ -66,7 +66,7 @@ func TestCheck(t *testing.T) {
 		l[3].Set = "model.hidden=5"
 	})
 	c := check()
-	if c.Repeated != c.Lines-2 || c.Unhashed != 1 || len(c.Faults) != 3 {
+	if c.Repeated != c.Lines-2 || c.Unhashed != 1 || len(c.Faults) != 3 || c.Differing != 2 {
 		t.Fatalf("of what was changed: %+v", c)
 	}
 	faults := strings.Join(c.Faults, "\n")
