@@ -212,9 +212,9 @@ func (t *Target) draw(dir string, lines ResultRows) error {
 
 // planOf is the run that a line of the target's file tells of, nil if there is no such run.
 func (t *Target) planOf(l ResultRow, dir string) *planned {
-	plan := t.plan(l.Budget, dir, l.Seed+1, func(name string) bool { return name == l.Data })
+	plan := t.plan(l.Budget, dir, []int{l.Seed}, func(name string) bool { return name == l.Data })
 	at := slices.IndexFunc(plan, func(p planned) bool {
-		return p.panel == l.Panel && p.row == l.Row && p.x == l.X && p.model == l.Model && p.job.Seed == l.Seed && strings.Join(p.set, " ") == l.Set
+		return p.panel == l.Panel && p.row == l.Row && p.x == l.X && p.model == l.Model && strings.Join(p.set, " ") == l.Set
 	})
 	if at < 0 {
 		return nil

@@ -114,7 +114,7 @@ func TestEdgeReport(t *testing.T) {
 func TestEdges(t *testing.T) {
 	dir := t.TempDir()
 	o := Options{Targets: []string{"edges"}, Only: []string{"cora_metattack_0.2"}, Seeds: 2, Out: dir}
-	for _, p := range Find("edges").plan(Short, dir, 2, func(name string) bool { return name == o.Only[0] }) {
+	for _, p := range Find("edges").plan(Short, dir, []int{0, 1}, func(name string) bool { return name == o.Only[0] }) {
 		path := filepath.Join(dir, plainFolder, fmt.Sprintf("%s-%d.csv", filepath.Base(p.job.Data), p.job.Seed)) // as a Python would have left it
 		if err := cmp.Or(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("source,target,status,evidence_by_chance\n0,1,old,2\n0,2,new,1\n"), 0o644)); err != nil {
 			t.Fatal(err)
@@ -144,7 +144,7 @@ func TestEdges(t *testing.T) {
 func TestForests(t *testing.T) {
 	dir := t.TempDir()
 	e := &evaluation{Options: Options{Out: dir, Budget: Full}}
-	runs := Find("table4").plan(Full, dir, 2, func(name string) bool { return name == "mutag" })
+	runs := Find("table4").plan(Full, dir, []int{0, 1}, func(name string) bool { return name == "mutag" })
 	if lines, err := e.forests(t.Context(), runs); err != nil || lines != nil {
 		t.Fatalf("without a file: %v, %v", lines, err)
 	}

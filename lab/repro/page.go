@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/lab/sweep"
 )
 
 // curvesName ends the names of a target's chart of training curves and of the
@@ -127,6 +128,8 @@ func (t *Target) linesIn(files fs.FS) (ResultRows, error) {
 		switch {
 		case l.Budget != first:
 			return nil, fmt.Errorf("%s:%d: the budget is %q, and that of the lines above %q; keep the lines of one", name, at, l.Budget, first)
+		case l.Seed < 0 || l.Seed >= sweep.MaxSeeds:
+			return nil, fmt.Errorf("%s:%d: the seed is %d; it can be 0 to %d", name, at, l.Seed, sweep.MaxSeeds-1)
 		case seen[k] > 0:
 			return nil, fmt.Errorf("%s:%d: line %d is of the same panel, row, x, source and seed; keep one", name, at, seen[k])
 		}

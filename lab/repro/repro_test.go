@@ -143,7 +143,7 @@ func TestShort(t *testing.T) {
 			t.Fatalf("%s: %+v", target.Name, out)
 		}
 		runs := slices.DeleteFunc(slices.Clone(out.Lines), func(l ResultRow) bool { return l.Source != "" })
-		if want := len(target.plan(Short, "", o.Seeds, func(string) bool { return true })); len(runs) != want || want < len(target.Data()) {
+		if want := len(target.plan(Short, "", sweep.FirstSeeds(o.Seeds), func(string) bool { return true })); len(runs) != want || want < len(target.Data()) {
 			t.Errorf("%s has %d lines, want %d", target.Name, len(out.Lines), want)
 		}
 		if panels := distinct(target.cells, func(c cell) string { return c.panel }); !slices.Equal(out.Lines.panels(), panels) {
@@ -258,7 +258,7 @@ func checkFiles(t *testing.T, dir string, paths []string) {
 
 // Runs that other shards have are counted once, however many places of the table have them.
 func TestRunsOfOtherShardsAreCountedOnce(t *testing.T) {
-	runs := Find("fig7").plan(Short, t.TempDir(), 2, func(data string) bool { return data == "cora" })
+	runs := Find("fig7").plan(Short, t.TempDir(), []int{0, 1}, func(data string) bool { return data == "cora" })
 	most := len(distinct(runs, func(p planned) string { return p.job.String() })) // fewer where options are the defaults
 	out := reproduce(t, Options{Targets: []string{"fig7"}, Only: []string{"cora"}, Seeds: 2, Out: t.TempDir(), Shard: sweep.Shard{Count: 1 << 30}})["fig7"]
 	if out.Missing == 0 || out.Missing > most || most == len(runs) {
@@ -537,6 +537,7 @@ func TestOptions(t *testing.T) {
 		{Options{Targets: []string{"fig5"}, Only: []string{"texas"}, Out: out}, `no target that was named has the data set "texas"`},
 		{Options{Targets: []string{"table1"}, Out: out, Budget: "huge"}, `the budget is "huge"`},
 		{Options{Targets: []string{"table1"}, Out: out, Seeds: -1}, "1 is the least"},
+		{Options{Targets: []string{"table1"}, Out: out, Seeds: 1<<20 + 1}, "1048576 the most"},
 		{Options{Targets: []string{"table1"}, Rows: []string{"gnc"}, Out: out}, `did you mean "gcn"?`},
 		{Options{Targets: []string{"table1"}}, "folder"},
 	} {

@@ -229,8 +229,8 @@ func (e *evaluation) check() (list []*Target, err error) {
 	if e.Budget != Full && e.Budget != Short {
 		return nil, wrong("the budget is %q; it can be %s or %s", e.Budget, Full, Short)
 	}
-	if e.Seeds < 0 {
-		return nil, wrong("%d seeds were asked for; 1 is the least", e.Seeds)
+	if e.Seeds < 0 || e.Seeds > sweep.MaxSeeds {
+		return nil, wrong("%d seeds were asked for; 1 is the least, and %d the most", e.Seeds, sweep.MaxSeeds)
 	}
 	if e.Out == "" {
 		return nil, wrong("give a folder for the results")
@@ -379,7 +379,7 @@ func (e *evaluation) absent(t *Target) []string {
 
 func (e *evaluation) run(ctx context.Context, t *Target) (*Outcome, error) {
 	absent := slices.DeleteFunc(e.absent(t), func(name string) bool { return !e.wanted(name) })
-	seeds := cmp.Or(e.Seeds, t.seeds(e.Budget))
+	seeds := sweep.FirstSeeds(cmp.Or(e.Seeds, t.seeds(e.Budget)))
 	runs := t.plan(e.Budget, e.Out, seeds, func(name string) bool { return e.wanted(name) && !slices.Contains(absent, name) })
 	if len(e.Rows) > 0 {
 		runs = slices.DeleteFunc(runs, func(p planned) bool { return !slices.Contains(e.Rows, p.row) })

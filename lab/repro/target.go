@@ -117,14 +117,14 @@ type planned struct {
 	made, source string
 }
 
-// plan lists the runs of a target on some of its data sets, the seeds of a cell
+// plan lists the runs of a target with seeds on some of its data sets, those of a cell
 // together. dir is for data that are made for them; see planned.prepare.
-func (t *Target) plan(budget, dir string, seeds int, on func(data string) bool) (runs []planned) {
+func (t *Target) plan(budget, dir string, seeds []int, on func(data string) bool) (runs []planned) {
 	for _, c := range t.cells {
 		if !on(c.data) || budget == Short && (!t.end(c) || c.model == sweep.Auto || c.row == asInPaper.row) { // which train dozens of models, or for minutes
 			continue
 		}
-		for seed := range seeds {
+		for _, seed := range seeds {
 			p := planned{cell: c, job: sweep.Job{Model: c.model, Data: c.data, Set: c.set, Seed: seed}}
 			j := &p.job
 			if budget == Short {

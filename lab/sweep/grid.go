@@ -200,7 +200,7 @@ func (g *Grid) seeds(r *optionReader, key string, v any) error {
 	}
 	wrong := fmt.Errorf("%s must be how many seeds there are, 1 at least, or a list of seeds, 0 or greater, got %v", key, v)
 	if n, ok := v.(int64); ok && key == "seeds" {
-		if n < 1 || n > 1<<20 {
+		if n < 1 || n > MaxSeeds {
 			return wrong
 		}
 		g.Seeds = FirstSeeds(int(n))
@@ -312,6 +312,9 @@ func (r *optionReader) values(key string, v any) ([]string, error) {
 	}
 	return out, nil
 }
+
+// MaxSeeds is the most that [FirstSeeds] is asked for.
+const MaxSeeds = 1 << 20
 
 // FirstSeeds are the seeds 0 to n-1.
 func FirstSeeds(n int) []int {
