@@ -57,13 +57,16 @@ place of the data sets, one or two seeds, a few steps.`,
 			case check && o.Fill:
 				return usage("--check and --fill exclude each other: one compares lines that have a hash, the other repeats those without")
 			}
+			o.Targets = args
+			if check || o.Fill {
+				if name := given(c, "shard", "shards", "merge", "budget", "baselines"); name != "" {
+					return usage("--check and --fill repeat lines of the files as they are; leave --%s out", name)
+				}
+				return a.checkRuns(c, o)
+			}
 			var err error
 			if o.Shard, err = shard.resolve(a); err != nil {
 				return err
-			}
-			o.Targets = args
-			if check || o.Fill {
-				return a.checkRuns(c, o)
 			}
 			return a.repro(c, o.Options)
 		},
