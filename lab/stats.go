@@ -4,6 +4,7 @@ package lab
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -28,6 +29,8 @@ type Comparison struct {
 	P     float64 // two-sided; 1 where all differences are 0
 }
 
+var errNotFinite = errors.New("a test of values of which one is not a finite number")
+
 // Paired is a paired two-sided t-test of values that belong together by their
 // place. It needs two pairs at least.
 func Paired(xs, ys []float64) (*Comparison, error) {
@@ -46,6 +49,9 @@ func Paired(xs, ys []float64) (*Comparison, error) {
 	c.AMean, c.AStd = stat.MeanStdDev(xs, nil)
 	c.BMean, c.BStd = stat.MeanStdDev(ys, nil)
 	mean, std := stat.MeanStdDev(ds, nil)
+	if math.IsNaN(std) {
+		return nil, errNotFinite
+	}
 	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n - 1}
 	se := std / math.Sqrt(n)
 	half := t.Quantile(0.975) * se
@@ -118,6 +124,9 @@ func Independent(xs, ys []float64) (*TTest, error) {
 	ym, yv := stat.MeanVariance(ys, nil)
 	nx, ny := float64(len(xs)), float64(len(ys))
 	a, b := xv/nx, yv/ny
+	if math.IsNaN(a + b) {
+		return nil, errNotFinite
+	}
 	r := &TTest{DF: nx + ny - 2, P: 1}
 	switch {
 	case a+b > 0:

@@ -31,6 +31,17 @@ func TestPaired(t *testing.T) {
 	}
 }
 
+func TestOfNoNumber(t *testing.T) {
+	for _, x := range []float64{math.NaN(), math.Inf(1)} {
+		if c, err := Paired([]float64{x, 2, 3}, []float64{1, 2, 4}); err == nil {
+			t.Errorf("of %v: %+v", x, c)
+		}
+		if c, err := Independent([]float64{x, 2, 3}, []float64{1, 2, 4}); err == nil {
+			t.Errorf("of %v: %+v", x, c)
+		}
+	}
+}
+
 func TestIndependent(t *testing.T) {
 	// Means 31.06 and 30, variances 1.848 and 0.5; p by integrating the density.
 	got, err := Independent([]float64{30.0, 31.4, 29.8, 33.2, 30.9}, []float64{29, 30, 30, 31, 30})

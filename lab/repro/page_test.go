@@ -151,7 +151,8 @@ func TestPage(t *testing.T) {
 		strings.Replace(string(write(ls)), ",full,", ",,", 1): `table1.csv:2: the budget is ""`, strings.Replace(string(write(ls)), "gcn,,full,", "gcn,,short,", 1): `table1.csv:8: the budget is "short", and that of the lines above "full"`,
 		string(write(append(slices.Clone(ls), ls[1]))):                      "table1.csv:9: line 3 is of the same panel, row, x, source and seed",
 		strings.Replace(string(write(ls)), ",1,cora,", ",5000000,cora,", 1): "table1.csv:3: the seed is 5000000",
-		strings.Replace(string(write(ls)), ",85,", ",eighty,", 1):           `test_acc: "eighty" is not a number`} {
+		strings.Replace(string(write(ls)), ",85,", ",eighty,", 1):           `test_acc: "eighty" is not a finite number`,
+		strings.Replace(string(write(ls)), ",85,", ",NaN,", 1):              `table1.csv:3: test_acc: "NaN" is not a finite number`} {
 		if _, err := Page(fstest.MapFS{"table1.csv": {Data: []byte(name)}}, "results", "docs/results.md"); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%.40q: %v, want %q", name, err, text)
 		}

@@ -145,6 +145,9 @@ func field(v reflect.Value) string {
 		v = v.Elem()
 	}
 	if v.CanFloat() {
+		if math.IsNaN(v.Float()) { // such as of no edges: it was not measured
+			return ""
+		}
 		return strconv.FormatFloat(v.Float(), 'g', -1, v.Type().Bits())
 	}
 	return fmt.Sprint(v.Interface())
@@ -195,8 +198,8 @@ func setField(f reflect.Value, text string) error {
 		f.SetString(text)
 	case reflect.Float32, reflect.Float64:
 		x, err := strconv.ParseFloat(text, f.Type().Bits())
-		if err != nil {
-			return fmt.Errorf("%q is not a number", text)
+		if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+			return fmt.Errorf("%q is not a finite number", text)
 		}
 		f.SetFloat(x)
 	default:
