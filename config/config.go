@@ -454,7 +454,10 @@ func (c *Config) set(path string, value any) error {
 	switch f.Kind() {
 	case reflect.Int:
 		v, ok := value.(int64)
-		if !ok || v < math.MinInt32 || v > math.MaxInt32 {
+		if v > math.MaxInt32 {
+			return fmt.Errorf("%s must be an integer of at most %d, got %d", path, math.MaxInt32, v)
+		}
+		if !ok || v < math.MinInt32 {
 			return wrong()
 		}
 		f.SetInt(v)

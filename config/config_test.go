@@ -115,7 +115,7 @@ func TestErrors(t *testing.T) {
 		{"model.ecl=1", "is a section"},
 		{"train.epochs=ten", `train.epochs must be an integer, got "ten"`},
 		{"train.epochs=1.5", `train.epochs must be an integer, got "1.5"`},
-		{"train.epochs=99999999999", "train.epochs must be an integer"},
+		{"train.epochs=99999999999", "train.epochs must be an integer of at most 2147483647, got 99999999999"},
 		{"train.lr=fast", `train.lr must be a finite number, got "fast"`},
 		{"train.lr=NaN", "train.lr must be a finite number"},
 		{"candidates.mutual=yes", `candidates.mutual must be true or false, got "yes"`},

@@ -201,7 +201,7 @@ func TestSpaceErrors(t *testing.T) {
 		{`"train.lr" = `, "line 1"},
 		{`"model.dropout" = { uniform = [0, 1.0], step = 0.1 }`, "model.dropout must be within [0, 1), got 1.0"},
 		{`"model.hidden" = { integer = [-4, 4] }`, "model.hidden must be "},
-		{`"candidates.k" = { integer = [1, 3_000_000_000] }`, "must be an integer, got 3000000000"},
+		{`"candidates.k" = { integer = [1, 3_000_000_000] }`, "must be an integer of at most 2147483647, got 3000000000"},
 		{`"model.norm" = ["none", "L2"]`, `l1, l2 or none, got "L2"`},
 		{`"train.select" = ["loss", "f1"]`, "train.select must be one of"},
 		{`"train.lr" = { log = [0.1, 1], when = { "model.norm" = ["L2"] } }`, `train.lr: when: model.norm must be l1, l2 or none, got "L2"`},
