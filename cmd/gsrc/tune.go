@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,6 +103,9 @@ func (f *tuneFlags) search() (*sweep.Search, error) {
 	}
 	if len(fixed.Axes) > 0 {
 		return nil, fmt.Errorf("configuration %s: gsrc tune takes no [sweep]; give ranges with --space", f.opts.Config)
+	}
+	if !slices.Equal(fixed.Seeds, []int{0}) { // a grid's without any
+		return nil, fmt.Errorf("configuration %s: the runs of gsrc tune have the seeds from 0 on, as many as --seeds says; leave train.seed and [sweep] out", f.opts.Config)
 	}
 	s.Set = fixed.Base
 	if f.space != "" {
