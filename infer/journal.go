@@ -22,6 +22,7 @@ import (
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/internal/filelock"
 	"github.com/gsrc-dev/gsrc/internal/wal"
 )
@@ -436,27 +437,37 @@ func (j *journal) writeGraph(s *Snapshot, labels []string, keys []committedKey) 
 		return "", err
 	}
 	for name, write := range map[string]func(io.Writer) error{
-		"nodes.csv":    func(w io.Writer) error { return s.writeNodes(w, labels) },
-		"edges.csv":    s.writeEdges,
-		"features.npy": s.writeFeatures,
+		data.SchemaFile: s.writeSchema,
+		"nodes.csv":     func(w io.Writer) error { return s.writeNodes(w, labels) },
+		"edges.csv":     s.writeEdges,
+		"features.npy":  s.writeFeatures,
 	} {
 		if err := atomicfile.Write(filepath.Join(temporary, name), write); err != nil {
 			return "", err
 		}
 	}
 	in := func(name string) string { return filepath.Join(temporary, name) }
-	sum, err := data.ChecksumOf(in("edges.csv"), in("nodes.csv"), in("features.npy"))
+	sum, err := data.ChecksumOf(in(data.SchemaFile), in("edges.csv"), in("nodes.csv"), in("features.npy"))
 	if err != nil {
 		return "", err
 	}
 	if err := wal.Write(in(stateFile), slices.Values([][]byte{s.appendState(nil, sum, keys)})); err != nil {
 		return "", err
 	}
+	var memory *budget.ExceededError
+	unread := s.readBack(temporary)
+	if unread != nil && !errors.As(unread, &memory) {
+		return "", fmt.Errorf("the graph cannot be read as it was written: %w", unread)
+	}
 	if err := os.Rename(temporary, path); err != nil {
 		return "", err
 	}
 	if err := atomicfile.SyncDir(j.dir); err != nil {
 		return "", err
+	}
+	if unread != nil {
+		j.log("what %s takes the place of is kept until the next graph, since there is not the memory to read it back: %v", path, unread)
+		return path, nil
 	}
 	graphs, logs, err := j.list()
 	if err != nil {
@@ -473,6 +484,43 @@ func (j *journal) writeGraph(s *Snapshot, labels []string, keys []committedKey) 
 		}
 	}
 	return path, err
+}
+
+// readBack holds a graph that was written against the version.
+func (s *Snapshot) readBack(dir string) error {
+	limit := s.r.p.o.Load.MaxBytes
+	if b := s.r.budget; b != nil {
+		limit = (b.Total() - b.Used()) / 2 // updates that come meanwhile have the rest
+		held, err := b.Reserve("reading the journal's graph back", max(limit, 1))
+		if err != nil {
+			return err
+		}
+		defer held.Release()
+	}
+	ds, _, err := loadGraph(dir, s.graph.Directed, limit)
+	if err != nil {
+		return err
+	}
+	nodes := s.deleted.others(s.Numbers())
+	if ds.Graph.N != len(nodes) || ds.X.Cols != s.x.cols || len(ds.Graph.Edges) != len(s.graph.Edges) {
+		return fmt.Errorf("it has %d nodes, %d features and %d edges in place of %d, %d and %d", ds.Graph.N, ds.X.Cols, len(ds.Graph.Edges), len(nodes), s.x.cols, len(s.graph.Edges))
+	}
+	for i, v := range nodes {
+		if s.ids != nil && ds.NodeID(i) != s.name(int(v)) {
+			return fmt.Errorf("node %q is called %q", s.name(int(v)), ds.NodeID(i))
+		}
+	}
+	return nil
+}
+
+// writeSchema says of the tables what could be guessed otherwise.
+func (s *Snapshot) writeSchema(w io.Writer) error {
+	text := "[nodes]\nid = \"id\"\nlabel = \"label\"\nlabel_kind = \"class\"\n\n[edges]\nsource = \"source\"\ntarget = \"target\"\n"
+	if s.graph.Weights != nil {
+		text += "weight = \"weight\"\n"
+	}
+	_, err := io.WriteString(w, text)
+	return err
 }
 
 func (s *Snapshot) writeNodes(w io.Writer, labels []string) error {
@@ -492,16 +540,8 @@ func (s *Snapshot) writeEdges(w io.Writer) error {
 	if s.graph.Weights != nil {
 		row = append(row, "weight")
 	}
-	// A first row of two nodes is an edge, whatever they are called, and needs no header.
-	if len(s.graph.Edges) == 0 {
-		for _, row[0] = range []string{"source", "src", "from", "u"} {
-			if _, err := s.Find(row[0]); err != nil {
-				break
-			}
-		}
-		if err := c.Write(row); err != nil {
-			return err
-		}
+	if err := c.Write(row); err != nil {
+		return err
 	}
 	for i, e := range s.graph.Edges {
 		row[0], row[1] = s.name(int(e[0])), s.name(int(e[1]))
@@ -550,20 +590,30 @@ func (s *Snapshot) appendState(b []byte, checksum string, keys []committedKey) [
 	return b
 }
 
-// readGraph reads what writeGraph has written. first is the graph of the data.
-func (r *Graph) readGraph(dir string, first *Snapshot, base *data.Dataset) (*Snapshot, error) {
+// loadGraph reads the files that writeGraph has written, and what its state has behind their checksum.
+func loadGraph(dir string, directed bool, maxBytes int64) (*data.Dataset, *decoder, error) {
 	var state []byte
-	path := filepath.Join(dir, stateFile)
-	if err := wal.Read(path, func(b []byte) error { state = bytes.Clone(b); return nil }); err != nil {
-		return nil, fmt.Errorf("the journal: %w", err)
+	if err := wal.Read(filepath.Join(dir, stateFile), func(b []byte) error { state = bytes.Clone(b); return nil }); err != nil {
+		return nil, nil, err
 	}
-	ds, err := data.Load(dir, data.LoadOptions{Directed: base.Graph.Directed, MaxBytes: r.p.o.Load.MaxBytes})
+	// Labels are those of the data. Earlier versions wrote no schema.toml, and some may not look like classes.
+	ds, err := data.Load(dir, data.LoadOptions{Directed: directed, Tables: data.Tables{Ignore: []string{"label"}}, MaxBytes: maxBytes})
 	if err != nil {
-		return nil, fmt.Errorf("the journal: %w", err)
+		return nil, nil, err
 	}
 	d := &decoder{b: state}
 	if sum := d.text(); sum != ds.Checksum || sum == "" {
-		return nil, fmt.Errorf("the journal: %s is damaged: its files have the checksum %.12s, and had %.12s when they were written", dir, ds.Checksum, sum)
+		return nil, nil, fmt.Errorf("%s is damaged: its files have the checksum %.12s, and had %.12s when they were written", dir, ds.Checksum, sum)
+	}
+	return ds, d, nil
+}
+
+// readGraph reads what writeGraph has written. first is the graph of the data.
+func (r *Graph) readGraph(dir string, first *Snapshot, base *data.Dataset) (*Snapshot, error) {
+	path := filepath.Join(dir, stateFile)
+	ds, d, err := loadGraph(dir, base.Graph.Directed, r.p.o.Load.MaxBytes)
+	if err != nil {
+		return nil, fmt.Errorf("the journal: %w", err)
 	}
 	s := &Snapshot{Version: d.int(), r: r}
 	n := int(d.int())

@@ -250,6 +250,94 @@ func TestJournal(t *testing.T) {
 	}
 }
 
+// Labels of a graph that was written are classes, whatever they look like; also those of earlier
+// versions, which wrote no schema.toml.
+func TestCompactNumberLabels(t *testing.T) {
+	for _, c := range []struct {
+		schema string
+		label  func(i int) string
+		gone   func(i int) bool
+	}{
+		{"[nodes]\nlabel_kind = \"class\"\n", func(i int) string { return fmt.Sprint(1.37 * float64(i%39)) }, func(i int) bool { return i == 5 }},
+		{"", func(i int) string { return strconv.Itoa(i % 40) }, func(i int) bool { return i%40 < 2 }},
+	} {
+		dir := t.TempDir()
+		path, dir := filepath.Join(dir, "numbers"), filepath.Join(dir, "journal")
+		nodes, edges := "id,label,split,a,b\n", "source,target\n"
+		gone := Update{}
+		for i := range 120 {
+			nodes += fmt.Sprintf("n%d,%s,%s,%d,%d\n", i, c.label(i), []string{"train", "val", "test"}[i%3], i%7, i%5)
+			edges += fmt.Sprintf("n%d,n%d\n", i, (i+1)%120)
+			if c.gone(i) {
+				gone.DeleteNodes = append(gone.DeleteNodes, fmt.Sprintf("n%d", i))
+			}
+		}
+		files := map[string]string{"nodes.csv": nodes, "edges.csv": edges}
+		if c.schema != "" {
+			files[data.SchemaFile] = c.schema
+		}
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range files {
+			if err := os.WriteFile(filepath.Join(path, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		dist := Train(t, filepath.Join(filepath.Dir(dir), "run"), "gcn", path, export.BuildOptions{}, "train.epochs=1").Dist
+		r := open(t, dist, path, dir)
+		mustUpdate(t, r, gone)
+		folder, err := r.Compact()
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, r.Snapshot(), dist, folder, PredictOptions{Provider: ort.CPU})
+		s, in := r.Snapshot(), func(name string) string { return filepath.Join(folder, name) }
+		r.Close()
+		want := s.Nodes()
+		reopen := func() {
+			t.Helper()
+			r := open(t, dist, path, dir)
+			defer r.Close()
+			if got := r.Snapshot(); got.Version != 2 || got.Nodes() != want {
+				t.Errorf("version %d with %d nodes, want %d", got.Version, got.Nodes(), want)
+			}
+		}
+		reopen()
+		if err := os.Remove(in(data.SchemaFile)); err != nil {
+			t.Fatal(err)
+		}
+		sum, err := data.ChecksumOf(in("edges.csv"), in("nodes.csv"), in("features.npy"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := wal.Write(in(stateFile), slices.Values([][]byte{s.appendState(nil, sum, nil)})); err != nil {
+			t.Fatal(err)
+		}
+		reopen()
+	}
+}
+
+// A graph that cannot be read as it was written leaves the journal as it was.
+func TestCompactReadsBack(t *testing.T) {
+	dist, path := friends(t)
+	dir := filepath.Join(t.TempDir(), "journal")
+	r := open(t, dist, path, dir)
+	defer r.Close()
+	mustUpdate(t, r, Update{DeleteNodes: []string{"n, 1"}})
+	s := *r.Snapshot()
+	s.ids = slices.Clone(s.ids)
+	s.ids[0] = s.ids[2]
+	if _, err := r.journal.writeGraph(&s, r.labels, nil); err == nil {
+		t.Error("a graph of two nodes of one name was written")
+	}
+	for name, there := range map[string]bool{"updates-1.log": true, "graph-2": false, "graph-2.tmp": false} {
+		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != there {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // An update whose caller has gone is in the graph that Compact writes, as it was when it was
 // made, and the journal goes on behind it.
 func TestCompactWaits(t *testing.T) {
