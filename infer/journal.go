@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export/manifest"
@@ -43,7 +44,7 @@ type journal struct {
 	lock *filelock.Lock
 
 	w     *wal.Log
-	since int64 // bytes of logs behind the newest graph, but for w's
+	since atomic.Int64 // bytes of logs behind the newest graph, but for w's
 
 	compacting sync.WaitGroup
 	busy       chan struct{} // holds a token while a graph is written
@@ -281,7 +282,7 @@ func (j *journal) replay(r *Graph, from *Snapshot, logs []int64) (*Snapshot, err
 		if i < len(logs)-1 { // complete when the next one began
 			err = wal.Read(path, read)
 			if info, statErr := os.Stat(path); statErr == nil {
-				j.since += info.Size()
+				j.since.Add(info.Size())
 			}
 		} else {
 			begin := wal.Open
@@ -347,12 +348,13 @@ func (j *journal) close() {
 
 // compactIfLarge folds updates into a graph aside, where there are many.
 func (j *journal) compactIfLarge(r *Graph, s *Snapshot) {
-	if j.w.Size()+j.since < compactAfter || s.Version == 1 {
-		return
-	}
 	select {
 	case j.busy <- struct{}{}:
 	default: // one is being written
+		return
+	}
+	if j.w.Size()+j.since.Load() < compactAfter || s.Version == 1 {
+		<-j.busy
 		return
 	}
 	if err := j.rotate(s.Version); err != nil {
@@ -380,7 +382,7 @@ func (j *journal) rotate(version int64) error {
 		return err
 	}
 	// What made the version is in the log before, and is counted until it is removed.
-	j.since += j.w.Size()
+	j.since.Add(j.w.Size())
 	err = j.w.Close()
 	j.w = w
 	return err
@@ -465,6 +467,7 @@ func (j *journal) writeGraph(s *Snapshot, labels []string, keys []committedKey) 
 	if err := atomicfile.SyncDir(j.dir); err != nil {
 		return "", err
 	}
+	j.since.Store(0)
 	if unread != nil {
 		j.log("what %s takes the place of is kept until the next graph, since there is not the memory to read it back: %v", path, unread)
 		return path, nil

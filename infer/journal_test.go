@@ -338,6 +338,29 @@ func TestCompactReadsBack(t *testing.T) {
 	}
 }
 
+// A graph that was written is not written anew before as much has come again.
+func TestCompactOnce(t *testing.T) {
+	defer func(n int64) { compactAfter = n }(compactAfter)
+	compactAfter = 500
+	dist, path := friends(t)
+	r := open(t, dist, path, filepath.Join(t.TempDir(), "journal"))
+	defer r.Close()
+	update := func(i int) (compacted bool) {
+		mustUpdate(t, r, Update{X: []float32{30, 1}, IDs: []string{fmt.Sprint("new ", i)}})
+		r.journal.busy <- struct{}{} // once what it has begun is written
+		<-r.journal.busy
+		_, err := os.Stat(filepath.Join(r.journal.dir, graphName(int64(i+2))))
+		return err == nil
+	}
+	i := 0
+	for !update(i) {
+		i++
+	}
+	if update(i + 1) {
+		t.Errorf("the graph was written after %d updates, and again after the next", i+1)
+	}
+}
+
 // An update whose caller has gone is in the graph that Compact writes, as it was when it was
 // made, and the journal goes on behind it.
 func TestCompactWaits(t *testing.T) {
