@@ -272,14 +272,29 @@ func (j *journal) replay(r *Graph, from *Snapshot, logs []int64) (*Snapshot, err
 	if len(logs) == 0 || logs[0] > from.Version {
 		return nil, fmt.Errorf("the journal %s has a graph of version %d, and no log of the updates from there on: it is lost", j.dir, from.Version)
 	}
+	// One that no disk space was left to begin: updates went on in the log before.
+	unbegun := func(v int64) bool {
+		info, err := os.Stat(filepath.Join(j.dir, logName(v)))
+		return err == nil && info.Size() == 0 && v > from.Version
+	}
+	last := len(logs) - 1
+	for unbegun(logs[last]) {
+		last--
+	}
 	for i, v := range logs {
 		path := filepath.Join(j.dir, logName(v))
 		if i > 0 && v > version {
 			return nil, fmt.Errorf("%s begins at version %d, and the records before it end at %d: what is between is lost", path, v, version)
 		}
+		if unbegun(v) {
+			if err := os.Remove(path); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		before := version
 		var err error
-		if i < len(logs)-1 { // complete when the next one began
+		if i < last { // complete when the next one began
 			err = wal.Read(path, read)
 			if info, statErr := os.Stat(path); statErr == nil {
 				j.since.Add(info.Size())

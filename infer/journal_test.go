@@ -560,6 +560,30 @@ func TestJournalOnFullDisk(t *testing.T) {
 	if s := r.Snapshot(); s.Version != 3 || s.Nodes() != 42 {
 		t.Errorf("version %d with %d nodes", s.Version, s.Nodes())
 	}
+	// A compaction that fails leaves no log, and what earlier versions left is passed over.
+	wal.Wrap = func(w io.Writer) io.Writer { return fullDisk{w} }
+	if _, err := r.Compact(); err == nil {
+		t.Error("a journal was compacted on a full disk")
+	}
+	r.Close()
+	if _, err := os.Stat(filepath.Join(dir, logName(3))); err == nil {
+		t.Error("a log that was not begun is there")
+	}
+	for _, v := range []int64{2, 3} {
+		if err := os.WriteFile(filepath.Join(dir, logName(v)), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r = open(t, dist, path, dir)
+	wal.Wrap = nil
+	if a := mustUpdate(t, r, Update{X: []float32{30, 1}, IDs: []string{"c"}}); a.Version != 4 {
+		t.Errorf("%+v", a)
+	}
+	r.Close()
+	r = open(t, dist, path, dir)
+	if s := r.Snapshot(); s.Version != 4 || s.Nodes() != 43 {
+		t.Errorf("version %d with %d nodes", s.Version, s.Nodes())
+	}
 	r.Close()
 }
 

@@ -34,7 +34,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Wrap, if not nil, wraps the writer of every record. Tests put a writer here that
+// Wrap, if not nil, wraps the writer of every record, and of the first bytes. Tests put a writer here that
 // fails as a full disk does.
 var Wrap func(io.Writer) io.Writer
 
@@ -68,7 +68,7 @@ type Log struct {
 // writing was cut off is removed, and cut says how many bytes that were. The error is a
 // *[DamageError] where a record is damaged; the file is then as it was.
 //
-// A log that is not there, or without even its first bytes, is begun.
+// A log that is not there, or without even its first bytes, is begun; where that fails there is no file.
 func Open(path string, read func(record []byte) error) (l *Log, cut int64, err error) {
 	return open(path, true, read)
 }
@@ -104,18 +104,8 @@ func open(path string, begin bool, read func(record []byte) error) (l *Log, cut 
 		return nil, 0, emptied(path, info.Size())
 	}
 	if l.size == 0 { // new, or not even the magic came through
-		if err := l.reset(); err != nil {
-			return nil, 0, err
-		}
-		if _, err := f.WriteAt([]byte(magic), 0); err != nil {
-			return nil, 0, err
-		}
-		l.size = int64(len(magic))
-		if err := f.Sync(); err != nil {
-			return nil, 0, err
-		}
-		if err := atomicfile.SyncDir(filepath.Dir(path)); err != nil {
-			return nil, 0, err
+		if err := l.begin(path); err != nil {
+			return nil, 0, errors.Join(err, os.Remove(path)) // it holds nothing
 		}
 	} else if cut = info.Size() - l.size; cut > 0 {
 		if err := l.reset(); err != nil {
@@ -123,6 +113,30 @@ func open(path string, begin bool, read func(record []byte) error) (l *Log, cut 
 		}
 	}
 	return l, cut, nil
+}
+
+// begin writes the first bytes.
+func (l *Log) begin(path string) error {
+	if err := l.reset(); err != nil {
+		return err
+	}
+	if _, err := l.writer().Write([]byte(magic)); err != nil {
+		return err
+	}
+	l.size = int64(len(magic))
+	if err := l.f.Sync(); err != nil {
+		return err
+	}
+	return atomicfile.SyncDir(filepath.Dir(path))
+}
+
+// writer writes behind the last whole record.
+func (l *Log) writer() io.Writer {
+	var w io.Writer = io.NewOffsetWriter(l.f, l.size)
+	if Wrap != nil {
+		w = Wrap(w)
+	}
+	return w
 }
 
 // Read gives read every record of the log at path, which stays as it is.
@@ -331,11 +345,7 @@ func (l *Log) Append(record []byte) error {
 	if l.buffer = b; cap(b) > 1<<20 {
 		l.buffer = nil // a large one is rare
 	}
-	var w io.Writer = io.NewOffsetWriter(l.f, l.size)
-	if Wrap != nil {
-		w = Wrap(w)
-	}
-	_, err := w.Write(b)
+	_, err := l.writer().Write(b)
 	if err == nil {
 		err = l.f.Sync()
 	}

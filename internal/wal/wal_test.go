@@ -181,13 +181,20 @@ func (f full) Write(b []byte) (int, error) {
 // goes on.
 func TestFullDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
+	room := 3
+	Wrap = func(w io.Writer) io.Writer { return full{w, &room} }
+	defer func() { Wrap = nil }()
+	if _, _, err := Open(path, nil); err == nil {
+		t.Fatal("a log was begun on a full disk")
+	}
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Errorf("what was not begun is there: %v", err)
+	}
+	room = len(magic)
 	l, _, err := Open(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	room := 0
-	Wrap = func(w io.Writer) io.Writer { return full{w, &room} }
-	defer func() { Wrap = nil }()
 	kept := 0
 	for i := range 40 {
 		room = i * 29 % 1700
