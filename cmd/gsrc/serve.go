@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/infer"
@@ -81,6 +83,9 @@ those for health must then carry it.`,
 				if o.Token = strings.TrimSpace(string(text)); o.Token == "" {
 					return fmt.Errorf("%s holds no token", tokenFile)
 				}
+			}
+			if strings.ContainsFunc(o.Token, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
+				return fmt.Errorf("the token in %s has a space, a line break or a control character, which no request could carry; put one token without them there", cmp.Or(tokenFile, tokenVar))
 			}
 			if compact {
 				return a.compact(c, &o)
