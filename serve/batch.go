@@ -13,7 +13,7 @@ import (
 type batcher struct {
 	graph   *infer.Graph
 	most    int             // nodes in a batch, unless one question has more
-	observe func(nodes int) // is called for every batch
+	observe func(nodes int) // is called for every batch that has some
 
 	mu      sync.Mutex
 	waiting []*pending
@@ -98,8 +98,12 @@ func (b *batcher) run(batch []*pending) {
 		}
 		all, count[i] = append(all, list...), len(list)
 	}
-	b.observe(len(all))
-	logits, probabilities, err := s.Answer(all)
+	var logits, probabilities []float32
+	var err error
+	if len(all) > 0 {
+		b.observe(len(all))
+		logits, probabilities, err = s.Answer(all)
+	}
 	c := len(b.graph.Manifest().Classes)
 	at := 0
 	for i, p := range batch {

@@ -669,7 +669,7 @@ func TestHostileBodies(t *testing.T) {
 		if (path == "/" || path == "/v2/models") && !strings.Contains(string(text), `{"name":"nodes","version":"1","state":"READY"}`) {
 			t.Errorf("%s lists %s", path, text)
 		}
-		for _, line := range []string{`gsrc_refusals_total{reason="unknown"} 2`, "gsrc_memory_held_bytes ", "gsrc_graph_version 1", "gsrc_graph_versions_held 1"} {
+		for _, line := range []string{`gsrc_refusals_total{reason="unknown"} 2`, "gsrc_batch_nodes_count 2\n", "gsrc_memory_held_bytes ", "gsrc_graph_version 1", "gsrc_graph_versions_held 1"} {
 			if path == "/metrics" && !strings.Contains(string(text), line) {
 				t.Errorf("the metrics lack %s:\n%s", line, text)
 			}
