@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strconv"
 
 	"github.com/gsrc-dev/gsrc/data/store"
@@ -90,7 +91,10 @@ func Convert(path, out string, o ConvertOptions) error {
 			}
 			ds.Splits, ds.SplitSpec = []Split{split}, nil
 		}
-		return ds.writeStore(b, o.Half)
+		// What is else of the options, how tables are read, ds.Columns says.
+		plain := !o.Half && o.Load.Split == "" && o.Load.Weights == WeightsAsTheyAre && o.Load.Edges == "" && o.Load.AddEdges == 0 && o.Load.RemoveEdges == 0 &&
+			(ds.Columns != nil || reflect.DeepEqual(o.Load.Tables, Tables{}))
+		return ds.writeStore(b, o.Half, plain)
 	})
 }
 
@@ -112,7 +116,7 @@ func (o *ConvertOptions) room(path, out string) error {
 }
 
 // writeStore writes all but the edges, and ends the build.
-func (d *Dataset) writeStore(b *store.Builder, half bool) error {
+func (d *Dataset) writeStore(b *store.Builder, half, plain bool) error {
 	n := int64(d.Graph.N)
 	_, err := b.Stage("nodes", func() (string, error) {
 		if err := store.PutArray(b, "labels", store.Int32, d.Labels); err != nil {
@@ -135,7 +139,7 @@ func (d *Dataset) writeStore(b *store.Builder, half bool) error {
 	if err != nil {
 		return err
 	}
-	about, err := json.Marshal(aboutStore{From: d.Format, Checksum: d.Checksum, ClassNames: d.ClassNames, Roles: d.Roles, Columns: d.Columns, Notes: d.Notes, SplitSpec: d.SplitSpec, Repairs: d.Repairs})
+	about, err := json.Marshal(aboutStore{From: d.Format, Checksum: d.Checksum, Plain: plain, ClassNames: d.ClassNames, Roles: d.Roles, Columns: d.Columns, Notes: d.Notes, SplitSpec: d.SplitSpec, Repairs: d.Repairs})
 	if err != nil {
 		return err
 	}

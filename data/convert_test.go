@@ -293,3 +293,51 @@ func TestHalvesInAFile(t *testing.T) {
 		t.Error("what was added to is said to be in a file")
 	}
 }
+
+// A model that was trained on what a store was converted from takes the store as that, unless
+// something of it is other.
+func TestStoreOfTraining(t *testing.T) {
+	path := t.TempDir()
+	for name, text := range map[string]string{"nodes.csv": "id,label,age\na,cat,3\nb,dog,4\nc,cat,5.5\nd,dog,3\n", "edges.csv": "source,target\na,b\nb,c\nc,d\n"} {
+		if err := os.WriteFile(filepath.Join(path, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := Load(path, LoadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		o    ConvertOptions
+		same bool
+	}{
+		{"plain", ConvertOptions{}, true},
+		{"half", ConvertOptions{Half: true}, false},
+		{"split", ConvertOptions{Load: LoadOptions{Split: "random:0.6,0.2,0.2"}}, false},
+		{"raw columns", ConvertOptions{Load: LoadOptions{NoPrepare: true}}, false},
+		{"no weights", ConvertOptions{Load: LoadOptions{Weights: IgnoreWeights}}, false},
+	} {
+		out := filepath.Join(t.TempDir(), "store")
+		if err := Convert(path, out, c.o); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		columns := want.Columns
+		if c.name == "raw columns" {
+			columns = nil
+		}
+		ds, err := Load(out, LoadOptions{Trained: want.Checksum, Columns: columns})
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		told := slices.ContainsFunc(ds.Notes, func(s string) bool { return strings.Contains(s, "taken as other data") })
+		if got := ds.Checksum == want.Checksum; got != c.same || told == c.same {
+			t.Errorf("%s: the training data %v, told %v", c.name, got, told)
+		}
+		if ds, err = Load(out, LoadOptions{Trained: "another"}); err != nil || ds.Checksum == want.Checksum {
+			t.Errorf("%s: has the checksum of its source for another model, or %v", c.name, err)
+		}
+	}
+}

@@ -137,7 +137,7 @@ type LoadOptions struct {
 	// and prepared as those of the model's training were. nil fits new ones.
 	Columns *schema.Schema
 	// Trained is the Checksum of what a model was trained on: tables that have it by themselves are read
-	// without a schema.toml, which was written later.
+	// without a schema.toml, which was written later, and a store has it that was converted from them without loss.
 	Trained string
 	// Output, if not empty, is a file that is to be written: reading it is refused.
 	Output string

@@ -82,7 +82,7 @@ func (l *loader) unread(path string, ds *Dataset) error {
 	if t.time != "" && ds.times == nil {
 		return badFile(path, "split time:%s: these data have no table of nodes with such a column", t.time).hint("write for example per-class:20,500,1000, random:0.6,0.2,0.2 or ratio:0.05")
 	}
-	if ds.Format == "folder" {
+	if ds.Format == "folder" || ds.Stored != nil && ds.Columns != nil && ds.Checksum == l.opts.Trained { // its columns are those of the training
 		return nil
 	}
 	if t.Split != "" {

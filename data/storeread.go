@@ -19,6 +19,7 @@ import (
 type aboutStore struct {
 	From       string         `json:"from"` // the format that it was converted from
 	Checksum   string         `json:"checksum"`
+	Plain      bool           `json:"plain,omitempty"` // it holds all of what has the checksum, and as it is read by default
 	ClassNames []string       `json:"class_names,omitempty"`
 	Roles      Roles          `json:"roles"`
 	Columns    *schema.Schema `json:"columns,omitempty"`
@@ -72,8 +73,16 @@ func (l *loader) fromStore(dir string, s *store.Store) (_ *Dataset, err error) {
 		}
 	}
 	n := int(s.Nodes)
-	ds := &Dataset{Name: s.Name, Source: dir, Format: "store", Checksum: s.ID, Classes: s.Classes, ClassNames: about.ClassNames,
-		Roles: about.Roles, Columns: about.Columns, Notes: about.Notes, SplitSpec: about.SplitSpec, Repairs: about.Repairs, Stored: s}
+	id, notes := s.ID, about.Notes
+	if about.Checksum != "" && about.Checksum == l.opts.Trained {
+		if about.Plain && preparedAlike(l.opts.Columns, about.Columns) {
+			id = about.Checksum
+		} else {
+			notes = append(notes, fmt.Sprintf("%s was converted from what the model was trained on, but in float16, with other options or by an earlier version of gsrc: it is taken as other data; to have it taken as the same convert it anew, or give what it was converted from", dir))
+		}
+	}
+	ds := &Dataset{Name: s.Name, Source: dir, Format: "store", Checksum: id, Classes: s.Classes, ClassNames: about.ClassNames,
+		Roles: about.Roles, Columns: about.Columns, Notes: notes, SplitSpec: about.SplitSpec, Repairs: about.Repairs, Stored: s}
 	g := &graph.Graph{N: n, Directed: s.Directed}
 	ds.Graph = g
 	if ends := stored[int32](s, "edges"); len(ends) > 0 {
@@ -101,6 +110,18 @@ func (l *loader) fromStore(dir string, s *store.Store) (_ *Dataset, err error) {
 	}
 	l.storedTruth(ds, s)
 	return ds, nil
+}
+
+// preparedAlike tells that tables were read and prepared in the same way.
+func preparedAlike(a, b *schema.Schema) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	x, y := *a, *b
+	x.Gaps, y.Gaps = nil, nil // which an export alone has
+	p, _ := json.Marshal(x)
+	q, _ := json.Marshal(y)
+	return bytes.Equal(p, q)
 }
 
 // stored returns the whole of an array, nil where there is none. That it is damaged ends reading.
