@@ -856,3 +856,25 @@ func TestKilled(t *testing.T) {
 	same(t, s, dist, compacted, PredictOptions{Provider: ort.CPU})
 	t.Logf("%d updates, version %d", len(made), s.Version)
 }
+
+// What a store was converted from is the training data, there too: the same nodes' labels are known, and
+// edges are added as in training.
+func TestPredictOnStore(t *testing.T) {
+	dist, path := friends(t, "model.known_labels=0.5", "data.add_edges=0.2")
+	store := filepath.Join(t.TempDir(), "store")
+	if err := data.Convert(path, store, data.ConvertOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	var got []*Prediction
+	for _, from := range []string{path, store} {
+		p, err := Predict(t.Context(), dist, from, "", PredictOptions{Provider: ort.CPU})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, p)
+	}
+	a, b := got[0], got[1]
+	if !b.TrainingGraph || a.Known == 0 || a.Known != b.Known || a.Edges != b.Edges || !slices.Equal(a.Probabilities, b.Probabilities) {
+		t.Errorf("%d known labels and %d edges of the folder, %d and %d of its store", a.Known, a.Edges, b.Known, b.Edges)
+	}
+}
