@@ -513,13 +513,13 @@ func TestNonFinite(t *testing.T) {
 			t.Errorf("%s %v: error %v", c.model, c.sets, err)
 		}
 		// The checkpoint that stays is finite.
-		tr := started(t, Job{Model: c.model, Task: Nodes(ds)}, configure(t, c.model, c.sets...), Options{Dir: dir})
+		tr := started(t, Job{Model: c.model, Task: Nodes(ds)}, configure(t, c.model, c.sets...), Options{Dir: dir, Resume: true})
 		for step, lower := range []bool{false, true} { // the learning rate has done nothing yet, or may have
 			if text := tr.nonFinite(&function{}, step, "loss").Error(); strings.Contains(text, "lower train.lr") != lower {
 				t.Error(text)
 			}
 		}
-		if err := tr.restore(filepath.Join(dir, checkpoint.CheckpointFile)); err != nil {
+		if err := tr.open(); err != nil {
 			t.Error(err)
 		}
 		for _, p := range tr.optim.Params {
