@@ -12,11 +12,12 @@ import (
 // file in one printable line, and that what is accepted is written and read to
 // itself.
 func FuzzFile(f *testing.F) {
-	files, err := filepath.Glob("defaults/data/*.toml")
+	files, err := filepath.Glob("defaults/*.toml")
+	ofData, _ := filepath.Glob("defaults/data/*.toml")
 	if err != nil || len(files) == 0 {
 		f.Fatalf("there are no defaults to begin with: %v", err)
 	}
-	for _, file := range files {
+	for _, file := range append(files, ofData...) {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			f.Fatal(err)
