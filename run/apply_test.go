@@ -413,7 +413,10 @@ func TestInterruptedAsAWhole(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		os.Remove(file)
-		n := max(1, 1<<30-asked.left)
+		n := 1<<30 - asked.left
+		if n < 3 { // kernels ask, too, not only what is before them
+			t.Errorf("%s asked %d times", name, n)
+		}
 		for left := 0; left < n; left += 1 + n/4 {
 			if err := do(&lasting{t.Context(), left}); !errors.Is(err, context.Canceled) {
 				t.Errorf("%s, asked %d of %d times: %v", name, left, n, err)
