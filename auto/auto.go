@@ -243,6 +243,11 @@ func (x *chooser) open(earlier *Report) error {
 	if x.pool, err = newPool(x.ds, x.split, x.draws); err != nil {
 		return fmt.Errorf("%s: %w", x.Data, err)
 	}
+	if x.pool.ranked = x.base.Select == "auc"; x.pool.ranked {
+		if err := x.pool.checkRanked(); err != nil {
+			return fmt.Errorf("%s: %w", x.Data, err)
+		}
+	}
 	x.upTo = newLadder(len(x.pool.val) - len(x.pool.val)/2)
 	if x.Note != nil {
 		for _, text := range x.ds.Notes {
@@ -464,7 +469,7 @@ func (x *chooser) enter(f fit, o *outcome) error {
 		c.Restarts = append(c.Restarts, rounded(o.score))
 	case o.err == nil:
 		c.Scores = append(c.Scores, rounded(o.score))
-	case errors.As(o.err, &diverged) || errors.As(o.err, &tooLarge) || refused(o.err):
+	case errors.As(o.err, &diverged) || errors.As(o.err, &tooLarge) || errors.Is(o.err, errNoAUC) || refused(o.err):
 		c.Failed = o.err.Error()
 	default:
 		return fmt.Errorf("%s: %w", c.Name, o.err)
@@ -476,6 +481,8 @@ func (x *chooser) enter(f fit, o *outcome) error {
 	}
 	return x.write()
 }
+
+var errNoAUC = errors.New("its probabilities are not finite, so they have no AUC")
 
 // train trains a candidate on a resplit and returns its score there.
 func (x *chooser) train(ctx context.Context, f fit, workers int) (float64, error) {
@@ -509,10 +516,13 @@ func (x *chooser) train(ctx context.Context, f fit, workers int) (float64, error
 	if f.resplit < 0 {
 		t = r.Result.Val
 	}
-	switch {
-	case s.Config.Train.Select == "macro_f1":
+	switch x.base.Select { // one measure for all, whatever keeps the epochs of a candidate
+	case "macro_f1":
 		return t.MacroF1, nil
-	case s.Config.Train.Select == "auc" && t.AUC != nil:
+	case "auc":
+		if t.AUC == nil { // there are nodes of two classes
+			return 0, errNoAUC
+		}
 		return *t.AUC, nil
 	default:
 		return t.Accuracy, nil

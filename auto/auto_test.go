@@ -373,6 +373,44 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// Where AUC compares, both halves of every resplit have nodes of a rare class, and a choice that cannot be made
+// by it is refused before any training.
+func TestRareClasses(t *testing.T) {
+	labels := make([]int32, 40)
+	labels[3], labels[20], labels[30] = 1, 1, 1
+	var nodes []int32
+	for v := range labels {
+		nodes = append(nodes, int32(v))
+	}
+	p := &pool{ds: &data.Dataset{Classes: 2, Labels: labels}, train: nodes[:10], val: nodes[10:], ranked: true}
+	for k := range 20 {
+		s := p.resplit(rng.New(7, "test").At(uint64(k)))
+		for _, half := range [][]int32{s.Val, s.Test} {
+			if n := (data.Split{Train: half}).ClassCounts(labels, 2); len(half) != 15 || n[1] != 1 {
+				t.Errorf("resplit %d has a half of %d nodes, %v of each class", k, len(half), n)
+			}
+		}
+	}
+
+	dir := folder(t, false)
+	o := options(dir, "")
+	o.Set = []string{"train.epochs=3", "train.select=auc", "data.split=random:0.6,0.2,0.2"}
+	if r := trained(t, o); slices.ContainsFunc(r.Report.Candidates, func(c *Candidate) bool { return c.Failed != "" }) {
+		t.Errorf("a candidate failed: %s", r.Report.Leaderboard())
+	}
+	path := filepath.Join(dir, "nodes.csv")
+	rare := regexp.MustCompile(`(?m)^(n\d+),[12],(train|val),`).ReplaceAll(content(t, dir, "nodes.csv"), []byte("$1,0,$2,"))
+	if err := os.WriteFile(path, rare, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	o = options(dir, "")
+	o.Set = append(o.Set, "train.select=auc")
+	o.Progress = func(int, *Candidate) { t.Error("a candidate was trained") }
+	if _, err := Train(context.Background(), o); err == nil || !strings.Contains(err.Error(), "fewer than two classes have two of these 36 nodes") {
+		t.Errorf("validation nodes of one class: %v", err)
+	}
+}
+
 // Without test nodes a part of the validation nodes is kept from the choice, to say what
 // refinement brings.
 func TestWithoutTestNodes(t *testing.T) {

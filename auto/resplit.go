@@ -1,6 +1,7 @@
 package auto
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -18,6 +19,8 @@ type pool struct {
 	judges []int32
 	// tampered is [Seen.Tampered]: what was done to the training nodes shows where these train.
 	tampered bool
+	// ranked is whether candidates are compared by AUC, which nodes of one class do not have.
+	ranked bool
 }
 
 // newPool hides all labels but those of the training and validation nodes.
@@ -48,9 +51,24 @@ func newPool(ds *data.Dataset, split data.Split, draws rng.Stream) (*pool, error
 	return p, nil
 }
 
+// checkRanked refuses a pool whose resplits cannot have nodes of two classes in both halves. Each has as many
+// nodes of a class in them as the validation nodes have.
+func (p *pool) checkRanked() error {
+	halved := 0
+	for _, n := range (data.Split{Train: p.val}).ClassCounts(p.ds.Labels, p.ds.Classes) {
+		if n >= 2 {
+			halved++
+		}
+	}
+	if halved >= 2 {
+		return nil
+	}
+	return fmt.Errorf("train.select=auc: AUC takes nodes of two classes, one half of the validation nodes keeps an epoch and the other compares candidates, and fewer than two classes have two of these %d nodes or more; give validation a larger share (such as --split random:0.4,0.4,0.2), label more nodes, or set train.select=macro_f1", len(p.val))
+}
+
 // resplit draws training nodes again, as many of each class as there were, but keeps those whose edges were
 // tampered with. Half of the others keep the epoch, as validation nodes; the candidates are compared on the rest, the resplit's
-// test nodes.
+// test nodes. Where AUC compares, classes of two of these nodes or more are in both halves.
 func (p *pool) resplit(draws rng.Stream) data.Split {
 	counts := make([]int, p.ds.Classes)
 	var s data.Split
@@ -71,7 +89,18 @@ func (p *pool) resplit(draws rng.Stream) data.Split {
 			others = append(others, v)
 		}
 	}
-	s.Val, s.Test = others[:len(others)/2], others[len(others)/2:]
+	if p.ranked {
+		slices.SortStableFunc(others, func(a, b int32) int { return cmp.Compare(p.ds.Labels[a], p.ds.Labels[b]) })
+		for i, v := range others { // of those of a class every other one
+			if i%2 == 0 {
+				s.Test = append(s.Test, v)
+			} else {
+				s.Val = append(s.Val, v)
+			}
+		}
+	} else {
+		s.Val, s.Test = others[:len(others)/2], others[len(others)/2:]
+	}
 	for _, nodes := range [][]int32{s.Train, s.Val, s.Test} {
 		slices.Sort(nodes)
 	}
