@@ -79,6 +79,10 @@ then timed one by one by the GPU's clock. With --baselines PyTorch runs there, t
 				return a.listBenchmarks(cases)
 			case f.child:
 				return a.benchChild(c.Context(), &f)
+			case f.json != "" && f.json != "-":
+				if err := atomicfile.Check(f.json); err != nil {
+					return err
+				}
 			}
 			return a.bench(c.Context(), &f, c.Flags().Changed("rounds"))
 		},
@@ -150,22 +154,22 @@ func (a *app) bench(ctx context.Context, f *benchFlags, roundsGiven bool) (err e
 	return a.writeBench(r, func(w io.Writer, format bench.Format) error { return r.Write(w, format, !f.noParts) }, f)
 }
 
-// writeBench prints a report, and writes it as JSON where that is asked for.
+// writeBench prints a report, also where it cannot be written as JSON to the file that is asked for.
 func (a *app) writeBench(report any, show func(io.Writer, bench.Format) error, f *benchFlags) error {
 	if f.json == "-" {
 		return a.json(report, "  ")
 	}
+	var failed error
 	if f.json != "" {
-		if err := atomicfile.WriteJSON(f.json, report); err != nil {
-			return err
+		if failed = atomicfile.WriteJSON(f.json, report); failed == nil {
+			a.logf("wrote %s", f.json)
 		}
-		a.logf("wrote %s", f.json)
 	}
 	format := bench.Text
 	if f.markdown {
 		format = bench.Markdown
 	}
-	return show(a.stdout, format)
+	return errors.Join(failed, show(a.stdout, format))
 }
 
 // benchChild times one case for a parent process, which reads the result.
