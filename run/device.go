@@ -27,14 +27,9 @@ func OpenDevice(name string, tf32 bool) (*Device, error) {
 	if name == "" || name == "cpu" {
 		return &Device{}, nil
 	}
-	ordinal := 0
-	if name != "cuda" && name != "auto" {
-		number, numbered := strings.CutPrefix(name, "cuda:")
-		n, err := strconv.Atoi(number)
-		if !numbered || err != nil || n < 0 {
-			return nil, fmt.Errorf("there is no device %q: name cpu, cuda, cuda:1 and so on, or auto", name)
-		}
-		ordinal = n
+	ordinal, err := ordinalOf(name)
+	if err != nil {
+		return nil, err
 	}
 	gpu, err := cuda.Open(cuda.Options{TF32: tf32, Ordinal: ordinal})
 	switch {
@@ -44,6 +39,28 @@ func OpenDevice(name string, tf32 bool) (*Device, error) {
 		return &Device{Line: fmt.Sprintf("running on the cpu: %v", err)}, nil
 	}
 	return nil, fmt.Errorf("cannot run on %s: %w; --device cpu runs without a GPU", name, err)
+}
+
+// CheckDevice refuses a name that is of no device, whether or not there is one.
+func CheckDevice(name string) error {
+	if name == "" || name == "cpu" {
+		return nil
+	}
+	_, err := ordinalOf(name)
+	return err
+}
+
+// ordinalOf reads the number of a GPU out of a device's name.
+func ordinalOf(name string) (int, error) {
+	if name == "cuda" || name == "auto" {
+		return 0, nil
+	}
+	number, numbered := strings.CutPrefix(name, "cuda:")
+	n, err := strconv.Atoi(number)
+	if !numbered || err != nil || n < 0 {
+		return 0, fmt.Errorf("there is no device %q: name cpu, cuda, cuda:1 and so on, or auto", name)
+	}
+	return n, nil
 }
 
 // Close gives the device back.

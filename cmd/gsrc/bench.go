@@ -52,6 +52,9 @@ compared with the rates of a copy within its memory and of a matrix product. Par
 then timed one by one by the GPU's clock. With --baselines PyTorch runs there, too.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := runs.CheckDevice(f.device); err != nil {
+				return err
+			}
 			cases := bench.Cases()
 			if f.device != "cpu" {
 				cases = bench.DeviceCases()
