@@ -162,9 +162,12 @@ func (r *Run) exportOptions(o BuildOptions) (b export.BuildOptions, constants ma
 	b = export.BuildOptions{
 		Module: module, Params: t.Params, Lowering: o.Lowering, NoEdgeWeight: o.NoEdgeWeight, SparseX: o.SparseX, Symmetrize: o.Symmetrize, Opset: o.Opset, Precision: o.Precision, ExternalData: o.ExternalData,
 		Model: t.Model, Dataset: r.Result.Data, ConfigHash: t.Config.Hash(), Version: version.String(),
-		Classes: infer.ClassNames(info.ClassNames, info.Classes), Metrics: map[string]float64{"val_acc": r.Result.ValAcc},
+		Classes: infer.ClassNames(info.ClassNames, info.Classes), Metrics: map[string]float64{},
 		Pipeline: o.Pipeline, WithColumns: o.WithColumns, Refinement: refinementOf(t),
 		Files: map[string][]byte{}, Library: o.Library, Unverified: o.Unverified, TestCases: o.TestCases, Log: o.Log,
+	}
+	if r.Result.Val != nil {
+		b.Metrics["val_acc"] = r.Result.ValAcc
 	}
 	if r.Result.TestAcc != nil {
 		b.Metrics["test_acc"] = *r.Result.TestAcc

@@ -154,9 +154,12 @@ func facts(r *train.Result) (list []fact) {
 		}
 	}
 	list = []fact{{"seed", fmt.Sprint(r.Seed)}, {"split", r.Split}}
-	add("validation accuracy", "%.2f %%", &r.ValAcc)
-	add("test accuracy", "%.2f %%", r.TestAcc)
-	list = append(list, fact{"kept epoch", fmt.Sprint(r.BestEpoch)}, fact{"edges", count(r.EdgesBefore)})
+	if r.Val != nil {
+		add("validation accuracy", "%.2f %%", &r.ValAcc)
+		add("test accuracy", "%.2f %%", r.TestAcc)
+		list = append(list, fact{"kept epoch", fmt.Sprint(r.BestEpoch)})
+	}
+	list = append(list, fact{"edges", count(r.EdgesBefore)})
 	if r.EdgesAfter != nil {
 		list = append(list, fact{"edges, refined", count(*r.EdgesAfter)})
 	}
