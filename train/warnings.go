@@ -182,7 +182,7 @@ func (t *verdict) warnings(res *Result, predicted, judged []int32) (list []strin
 		switch s := res.Scale; {
 		case r.Accuracy <= s.Majority && t.info.Classes > 1 && s.Majority < 100:
 			say("the accuracy of %.2f %% is no better than that of always answering %s, %.2f %%", r.Accuracy, t.info.ClassName(s.MajorityClass), s.Majority)
-		case len(missing) == 0 && r.Accuracy-r.MacroF1 >= farBelow:
+		case len(missing) == 0 && r.Accuracy-r.MacroF1 >= farBelow && missesRare(predicted, t.info.Labels, judged, t.info.Classes):
 			say("macro-F1 is %.1f points below accuracy: rare classes are hardly recognised%s", r.Accuracy-r.MacroF1, t.advice())
 		}
 		if r.AUC != nil && *r.AUC < nearChance {
@@ -223,6 +223,27 @@ func neverPredicted(predicted, labels, judged []int32, classes int) (out []unpre
 		}
 	}
 	return out
+}
+
+// missesRare reports whether the nodes of a class that has at most half as many of the judged ones as the largest
+// are right less often than all by farBelow.
+func missesRare(predicted, labels, judged []int32, classes int) bool {
+	have, right := make([]int, classes), make([]int, classes)
+	hits := 0
+	for _, v := range judged {
+		have[labels[v]]++
+		if predicted[v] == labels[v] {
+			right[labels[v]]++
+			hits++
+		}
+	}
+	accuracy, most := 100*float64(hits)/float64(len(judged)), slices.Max(have)
+	for c, n := range have {
+		if n > 0 && 2*n <= most && 100*float64(right[c])/float64(n) <= accuracy-farBelow {
+			return true
+		}
+	}
+	return false
 }
 
 func (t *verdict) neverPredictedText(missing []unpredicted) string {

@@ -22,6 +22,8 @@ func TestWarnings(t *testing.T) {
 		return &metrics.Report{Nodes: 100, Accuracy: acc, MacroF1: f1, AUC: &auc, Confusion: make([][]int, 2)}
 	}
 	sound, all := labels, make([]int32, n)
+	few := make([]int32, n) // of ten rare test nodes two are found
+	few[0], few[10] = 1, 1
 	for _, x := range []struct {
 		what      string
 		predicted []int32
@@ -31,7 +33,8 @@ func TestWarnings(t *testing.T) {
 		{"sound", sound, Result{Val: report(95, 90, 97), Test: report(96, 91, 97)}, nil},
 		{"one class", all, Result{Val: report(90, 47, 70), Test: report(90, 47, 70)},
 			[]string{`the class "left" is never predicted, though 10 of the test nodes have it`, `the accuracy of 90.00 % is no better than that of always answering "stayed", 90.00 %`}},
-		{"rare classes", sound, Result{Val: report(92, 70, 80), Test: report(92, 70, 80)}, []string{"macro-F1 is 22.0 points below"}},
+		{"classes of which no node is judged", sound, Result{Val: report(92, 70, 80), Test: report(92, 70, 80)}, nil},
+		{"rare classes", few, Result{Val: report(92, 70, 80), Test: report(92, 70, 80)}, []string{"macro-F1 is 22.0 points below"}},
 		{"chance", sound, Result{Val: report(91, 80, 51), Test: report(91, 80, 51)}, []string{"AUC is 51.0 %"}},
 		{"apart", sound, Result{Val: report(99, 95, 97), Test: report(91, 90, 97)}, nil}, // 8 points of 100 nodes each are within three standard errors
 		{"far apart", sound, Result{Val: report(100, 100, 100), Test: report(91, 90, 97)}, []string{"validation accuracy is 100.0 % and test accuracy 91.0 %"}},
@@ -66,6 +69,36 @@ func TestWarnings(t *testing.T) {
 		got := res.Warnings
 		if len(got) != len(x.want) || !slices.EqualFunc(got, x.want, strings.HasPrefix) {
 			t.Errorf("%s: %q, want %q", x.what, got, x.want)
+		}
+	}
+}
+
+// A class is called rare that has half as many nodes as another, and missed where its nodes are.
+func TestMissesRare(t *testing.T) {
+	labels := slices.Concat(slices.Repeat([]int32{0}, 30), slices.Repeat([]int32{1}, 30), slices.Repeat([]int32{2}, 10))
+	var judged []int32
+	for v := range labels {
+		judged = append(judged, int32(v))
+	}
+	predict := func(from, to int, class int32) []int32 {
+		p := slices.Clone(labels)
+		for v := from; v < to; v++ {
+			p[v] = class
+		}
+		return p
+	}
+	for _, x := range []struct {
+		what      string
+		predicted []int32
+		want      bool
+	}{
+		{"all right", labels, false},
+		{"a frequent class is missed", predict(30, 58, 0), false},
+		{"a class that no node has is predicted", predict(0, 12, 3), false},
+		{"the rare class is missed", predict(60, 68, 0), true},
+	} {
+		if got := missesRare(x.predicted, labels, judged, 4); got != x.want {
+			t.Errorf("%s: %t", x.what, got)
 		}
 	}
 }
