@@ -13,6 +13,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data/store"
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/infer"
+	"github.com/gsrc-dev/gsrc/internal/abbrev"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	runs "github.com/gsrc-dev/gsrc/run"
 	"github.com/gsrc-dev/gsrc/train"
@@ -261,12 +262,17 @@ func (a *app) judge(p *gsrc.Prediction) {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(w, "label, then predicted")
-	for _, name := range p.Classes {
-		fmt.Fprintf(w, "\t%s", short(name))
+	names := make([]string, len(p.Classes))
+	for c, name := range p.Classes {
+		names[c] = printable(name)
+	}
+	names = abbrev.Names(names, 12)
+	for _, name := range names {
+		fmt.Fprintf(w, "\t%s", name)
 	}
 	fmt.Fprintln(w, "\t")
 	for c, row := range r.Confusion {
-		fmt.Fprint(w, short(p.Classes[c]))
+		fmt.Fprint(w, names[c])
 		for _, n := range row {
 			fmt.Fprintf(w, "\t%d", n)
 		}
@@ -280,16 +286,12 @@ func (a *app) judge(p *gsrc.Prediction) {
 // terminal.
 const widestConfusion = 24
 
-// short returns a name in at most 12 printable characters.
-func short(name string) string {
-	runes := []rune(strings.Map(func(r rune) rune {
+// printable returns a name with question marks in place of what a terminal would not show.
+func printable(name string) string {
+	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return '?'
 		}
 		return r
-	}, name))
-	if len(runes) > 12 {
-		return string(runes[:11]) + "…"
-	}
-	return string(runes)
+	}, name)
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/infer"
+	"github.com/gsrc-dev/gsrc/internal/abbrev"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
@@ -25,6 +27,9 @@ const cells = 150
 // hide what is between them.
 const bordered = 16
 
+// tickLetters and legendLetters are how long names of classes are at axes of matrices and elsewhere.
+const tickLetters, legendLetters = 12, 24
+
 // byClass is an order of the nodes by class, unlabelled ones last.
 type byClass struct {
 	rank   []int32 // [N] place of each node
@@ -33,7 +38,7 @@ type byClass struct {
 
 // block is a run of nodes of one class.
 type block struct {
-	name       string
+	name       string // of tickLetters at most
 	begin, end int
 }
 
@@ -51,25 +56,19 @@ func sortByClass(ds *data.Dataset) byClass {
 		return int32(ds.Classes)
 	}
 	slices.SortStableFunc(nodes, func(a, b int32) int { return int(class(a) - class(b)) })
+	names := abbrev.Names(infer.ClassNames(ds.ClassNames, ds.Classes), tickLetters)
 	for i, v := range nodes {
 		o.rank[v] = int32(i)
-		name := className(ds, ds.Labels[v])
+		name := "no label"
+		if c := ds.Labels[v]; c >= 0 {
+			name = names[c]
+		}
 		if k := len(o.blocks); k == 0 || o.blocks[k-1].name != name {
 			o.blocks = append(o.blocks, block{name, i, i})
 		}
 		o.blocks[len(o.blocks)-1].end = i + 1
 	}
 	return o
-}
-
-func className(ds *data.Dataset, label int32) string {
-	switch {
-	case label < 0:
-		return "no label"
-	case ds.ClassNames != nil:
-		return ds.ClassNames[label]
-	}
-	return strconv.Itoa(int(label))
 }
 
 func (o *byClass) bin(g *graph.Graph, k int) []float64 {
@@ -216,8 +215,7 @@ func (o *byClass) lines(p *plot.Plot) {
 			continue
 		}
 		middle := float64(b.begin+b.end) / 2
-		name := shorten(b.name, 12)
-		x, y = append(x, plot.Tick{Value: middle, Label: name}), append(y, plot.Tick{Value: n - middle, Label: name})
+		x, y = append(x, plot.Tick{Value: middle, Label: b.name}), append(y, plot.Tick{Value: n - middle, Label: b.name})
 	}
 	p.X.Tick.Marker, p.Y.Tick.Marker = plot.ConstantTicks(x), plot.ConstantTicks(y)
 	p.X.Tick.Length, p.Y.Tick.Length, p.X.LineStyle.Width, p.Y.LineStyle.Width = 0, 0, 0, 0
@@ -226,13 +224,6 @@ func (o *byClass) lines(p *plot.Plot) {
 		p.X.Tick.Label.XAlign, p.X.Tick.Label.YAlign = draw.XRight, draw.YCenter
 	}
 	p.X.Padding, p.Y.Padding = 0, 0
-}
-
-func shorten(name string, n int) string {
-	if letters := []rune(name); len(letters) > n {
-		return string(letters[:n-1]) + "…"
-	}
-	return name
 }
 
 // scale draws the meaning of the shades.

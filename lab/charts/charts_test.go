@@ -417,6 +417,28 @@ func TestCurvesWithGaps(t *testing.T) {
 	}
 }
 
+// Classes whose names begin alike have curves, rows, borders and marks of their own.
+func TestNamesThatBeginAlike(t *testing.T) {
+	ds := dataset([]int32{0, 0, 1, 1}, 2, nil)
+	ds.ClassNames = []string{"Department of Computer Science A", "Department of Computer Science B"}
+	j := &judged{part: "test", of: "node", report: &metrics.Report{Nodes: 4, Confusion: [][]int{{1, 1}, {1, 1}}}, classes: ds.ClassNames, order: []int{0, 1}}
+	h := []float32{0, 1, 1, 0, 2, 1, 3, 3}
+	for _, c := range []*Chart{
+		j.confusion(), j.perClass(), j.precisionRecall([]float32{0.1, 0.9, 0.4, 0.6, 0.5, 0.5, 0.8, 0.2}, ds.Labels, []int32{0, 1, 2, 3}),
+		adjacency(ds, &graph.Graph{N: 4, Edges: [][2]int32{{0, 1}, {2, 3}}}, nil), embedding(ds, h, 2),
+	} {
+		var svg bytes.Buffer
+		if err := c.SVG(&svg); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range ds.ClassNames {
+			if end := regexp.MustCompile(`Dep[a-z ]*…[A-Za-z ]*` + name[len(name)-2:] + `\b`); !end.Match(svg.Bytes()) {
+				t.Errorf("%s has no %q", c.Name, name)
+			}
+		}
+	}
+}
+
 // Four nodes, of which the first and the third are of class 1, by falling probability: at a
 // recall of a half precision is 1, at a full one two thirds.
 func TestPrecisionRecall(t *testing.T) {

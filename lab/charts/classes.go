@@ -8,6 +8,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/infer"
+	"github.com/gsrc-dev/gsrc/internal/abbrev"
 	"github.com/gsrc-dev/gsrc/metrics"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -96,7 +97,7 @@ func (j *judged) confusion() *Chart {
 		}
 	}
 	o := &byClass{rank: make([]int32, k)}
-	for c, name := range j.classes {
+	for c, name := range abbrev.Names(j.classes, tickLetters) {
 		o.blocks = append(o.blocks, block{name: name, begin: c, end: c + 1})
 	}
 	o.lines(p)
@@ -118,13 +119,14 @@ func (j *judged) perClass() *Chart {
 	}
 	panel := Panel{X: "%"}
 	precision, recall := Line{Name: "precision", Points: true}, Line{Name: "recall", Points: true}
+	names := abbrev.Names(j.classes, legendLetters)
 	for row, c := range j.order[:min(classRows, len(j.order))] {
 		predicted := 0
 		for _, r := range j.report.Confusion {
 			predicted += r[c]
 		}
 		right := float64(j.report.Confusion[c][c])
-		panel.Rows = append(panel.Rows, fmt.Sprintf("%s (%d)", shorten(j.classes[c], 24), j.nodes(c)))
+		panel.Rows = append(panel.Rows, fmt.Sprintf("%s (%d)", names[c], j.nodes(c)))
 		// A class that is never predicted, or that no node has, divides by 0 and is not drawn.
 		precision.Values = append(precision.Values, Value{X: 100 * right / float64(predicted), Y: float64(row)})
 		recall.Values = append(recall.Values, Value{X: 100 * right / float64(j.nodes(c)), Y: float64(row)})
@@ -144,12 +146,12 @@ func (j *judged) precisionRecall(probabilities []float32, labels, nodes []int32)
 	}
 	panel := Panel{X: "recall, %", Y: "precision, %"}
 	caption := "Precision and recall of a class where all " + j.of + "s are taken whose probability of it is above a threshold, from high ones on the left to low ones on the right. Average precision:"
-	k := len(j.classes)
+	k, names := len(j.classes), abbrev.Names(j.classes, legendLetters)
 	for _, c := range j.order[:min(curves, k)] {
 		if j.nodes(c) == 0 {
 			continue
 		}
-		line := Line{Name: shorten(j.classes[c], 24), Plain: true}
+		line := Line{Name: names[c], Plain: true}
 		sorted := slices.Clone(nodes)
 		p := func(v int32) float32 { return probabilities[int(v)*k+c] }
 		slices.SortStableFunc(sorted, func(a, b int32) int { return cmp.Compare(p(b), p(a)) })

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/infer"
+	"github.com/gsrc-dev/gsrc/internal/abbrev"
 	"github.com/gsrc-dev/gsrc/rng"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -57,7 +59,7 @@ func embedding(ds *data.Dataset, h []float32, width int) *Chart {
 		if ds.ClassNames == nil {
 			name = "class " + name
 		}
-		l.Add(shorten(name, 24), &plotter.Scatter{GlyphStyle: glyph(i, 4)})
+		l.Add(name, &plotter.Scatter{GlyphStyle: glyph(i, 4)})
 	}
 	if slices.ContainsFunc(nodes, func(v int) bool { return place(ds.Labels[v]) < 0 }) {
 		l.Add("other or none", &plotter.Scatter{GlyphStyle: glyph(-1, 4)})
@@ -88,10 +90,11 @@ func listed(ds *data.Dataset) (place func(label int32) int, names []string) {
 		slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(size[b], size[a]) })
 		order = order[:listedClasses]
 	}
+	short := abbrev.Names(infer.ClassNames(ds.ClassNames, ds.Classes), legendLetters)
 	at := slices.Repeat([]int{-1}, ds.Classes)
 	for i, c := range order {
 		at[c] = i
-		names = append(names, className(ds, c))
+		names = append(names, short[c])
 	}
 	return func(label int32) int {
 		if label < 0 {
