@@ -417,6 +417,24 @@ func TestCurvesWithGaps(t *testing.T) {
 	}
 }
 
+// The caption says what was looked at: of collections no training graphs, and test graphs at each evaluation.
+func TestCaptionOfAccuracies(t *testing.T) {
+	half := 50.0
+	node := []checkpoint.Record{{Function: "train", Step: 1, Epoch: 1, ValAcc: &half, TrainAcc: &half}}
+	graph := []checkpoint.Record{{Function: "train", Step: 1, Epoch: 1, ValAcc: &half}}
+	for _, c := range []struct {
+		chart *Chart
+		want  string
+	}{
+		{accuracies(node, &train.Result{BestEpoch: 1, TestAcc: &half}, item{"node", "AUC"}), "Share of the training and of the validation nodes that are classified right, by epoch. Test nodes are looked at once, at the kept epoch, 1 (the grey line), which is the best in AUC on validation nodes."},
+		{accuracies(graph, &train.Result{BestEpoch: 1, TestAcc: &half, TestCurve: []float64{50}}, item{"graph", "accuracy"}), "Share of the validation graphs that are classified right, by epoch. Test graphs are classified at each evaluation, "},
+	} {
+		if !strings.HasPrefix(c.chart.Caption, c.want) {
+			t.Errorf("%q, want %q", c.chart.Caption, c.want)
+		}
+	}
+}
+
 // Classes whose names begin alike have curves, rows, borders and marks of their own.
 func TestNamesThatBeginAlike(t *testing.T) {
 	ds := dataset([]int32{0, 0, 1, 1}, 2, nil)

@@ -144,7 +144,8 @@ func losses(records []checkpoint.Record, res *train.Result, of item) *Chart {
 	return Lines("loss", "Loss of the classifier", fmt.Sprintf("By epoch, in nats: the training loss with its terms, and the cross-entropy on the validation %ss. The grey line is the epoch that the run keeps, %d, the best in %s on these.", of.name, res.BestEpoch, of.measure), []Panel{panel})
 }
 
-// accuracies draws how well the training and the validation nodes are classified.
+// accuracies draws how well the training and the validation nodes are classified; training graphs of a collection are not
+// evaluated.
 func accuracies(records []checkpoint.Record, res *train.Result, of item) *Chart {
 	epochs := supervised(records)
 	if len(epochs) == 0 {
@@ -161,5 +162,12 @@ func accuracies(records []checkpoint.Record, res *train.Result, of item) *Chart 
 		hi = min(100, hi+2)
 		return max(0, min(lo-2, hi-20)), hi // a curve that hardly moves is to look so
 	}
-	return Lines("accuracy", "Accuracy", fmt.Sprintf("Share of the training and of the validation %[1]ss that are classified right, by epoch. Test %[1]ss are looked at once, at the kept epoch, %[2]d (the grey line), which is the best in %[3]s on validation %[1]ss.", of.name, res.BestEpoch, of.measure), []Panel{panel})
+	parts, test := "training and of the validation", fmt.Sprintf("Test %ss are looked at once, at", of.name)
+	if !panel.Lines[0].finite() {
+		parts = "validation"
+	}
+	if len(res.TestCurve) > 0 {
+		test = fmt.Sprintf("Test %ss are classified at each evaluation, for the curve of GIN's protocol (test_curve in run.json), by which nothing else is chosen; drawn is their accuracy at", of.name)
+	}
+	return Lines("accuracy", "Accuracy", fmt.Sprintf("Share of the %s %[2]ss that are classified right, by epoch. %[3]s the kept epoch, %[4]d (the grey line), which is the best in %[5]s on validation %[2]ss.", parts, of.name, test, res.BestEpoch, of.measure), []Panel{panel})
 }
