@@ -131,8 +131,12 @@ func adjacency(ds *data.Dataset, before, after *graph.Graph) *Chart {
 	if top == 0 {
 		return nil
 	}
-	c.Caption = fmt.Sprintf("Nodes are sorted by class, so edges within a class are in the squares on the diagonal. The darker a cell, the more edge weight is in it; a cell is about %s nodes wide and high, and both matrices have the same scale.",
+	c.Caption = fmt.Sprintf("Nodes are sorted by class, so edges within a class are in the squares on the diagonal. The darker a cell, the more edge weight is in it; a cell is about %s nodes wide and high",
 		strconv.FormatFloat(float64(n)/float64(k), 'f', 1, 64))
+	if after != nil {
+		c.Caption += ", and both matrices have the same scale"
+	}
+	c.Caption += "."
 	if after != nil && after.Weights != nil {
 		c.Caption += " Refined edges weigh their probability."
 	}

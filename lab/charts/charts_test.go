@@ -435,6 +435,28 @@ func TestCaptionOfAccuracies(t *testing.T) {
 	}
 }
 
+// Too many classes for a matrix have the chart of probabilities alone.
+func TestManyClassesAreCalibrated(t *testing.T) {
+	j := &judged{part: "test", of: "node", report: &metrics.Report{Nodes: 2}}
+	p := []float32{0.1, 0.9, 0.6, 0.4}
+	if c := j.calibration(p, p, 0, []int32{1, 1}, []int32{0, 1}); c == nil || !strings.Contains(c.Caption, "as trained 0.350.") {
+		t.Errorf("%+v", c)
+	}
+	if j.confusion() != nil || j.perClass() != nil || j.precisionRecall(p, []int32{1, 1}, []int32{0, 1}) != nil {
+		t.Error("there are charts of a matrix that is not there")
+	}
+}
+
+// One matrix has no scale in common with another.
+func TestCaptionOfAdjacency(t *testing.T) {
+	ds, g := dataset([]int32{0, 1}, 2, nil), &graph.Graph{N: 2, Edges: [][2]int32{{0, 1}}}
+	for after, want := range map[*graph.Graph]bool{nil: false, g: true} {
+		if c := adjacency(ds, g, after); strings.Contains(c.Caption, "both matrices") != want {
+			t.Errorf("%q", c.Caption)
+		}
+	}
+}
+
 // Classes whose names begin alike have curves, rows, borders and marks of their own.
 func TestNamesThatBeginAlike(t *testing.T) {
 	ds := dataset([]int32{0, 0, 1, 1}, 2, nil)

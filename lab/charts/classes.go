@@ -33,14 +33,17 @@ type judged struct {
 	order   []int // classes, those with the most nodes first
 }
 
-// judgedOf returns nil for runs that predict nothing, or too many classes for a matrix.
+// judgedOf returns nil for runs that predict nothing. With too many classes for a matrix there are no classes in it.
 func judgedOf(run *gsrc.Run) *judged {
 	j := &judged{part: "test", of: itemOf(run).name, report: run.Result.Test}
 	if j.report == nil {
 		j.part, j.report = "validation", run.Result.Val
 	}
-	if j.report == nil || j.report.Confusion == nil {
+	if j.report == nil {
 		return nil
+	}
+	if j.report.Confusion == nil {
+		return j
 	}
 	var names []string
 	if run.Graphs != nil {
@@ -65,7 +68,7 @@ func (j *judged) nodes(class int) (n int) {
 }
 
 func (j *judged) confusion() *Chart {
-	if j == nil {
+	if j == nil || j.report.Confusion == nil {
 		return nil
 	}
 	k := len(j.classes)
@@ -114,7 +117,7 @@ func (j *judged) confusion() *Chart {
 }
 
 func (j *judged) perClass() *Chart {
-	if j == nil {
+	if j == nil || j.report.Confusion == nil {
 		return nil
 	}
 	panel := Panel{X: "%"}
@@ -141,7 +144,7 @@ func (j *judged) perClass() *Chart {
 
 // precisionRecall draws precision against recall as the probability that is asked for falls.
 func (j *judged) precisionRecall(probabilities []float32, labels, nodes []int32) *Chart {
-	if j == nil || probabilities == nil || len(nodes) == 0 {
+	if j == nil || j.report.Confusion == nil || probabilities == nil || len(nodes) == 0 {
 		return nil
 	}
 	panel := Panel{X: "recall, %", Y: "precision, %"}
@@ -186,7 +189,7 @@ func (j *judged) calibration(logits, probabilities []float32, t float64, labels,
 	if j == nil || probabilities == nil || len(nodes) == 0 {
 		return nil
 	}
-	k := len(j.classes)
+	k := len(logits) / len(labels)
 	panel := Panel{X: "probability of the predicted class", Y: "share that are right", Lines: []Line{
 		{Name: "as they should be", Values: []Value{{}, {X: 1, Y: 1}}, Reference: true, Plain: true}}}
 	caption := fmt.Sprintf("The %s %ss by the probability of their predicted class, in %d intervals: how many are right. Calibration error:", j.part, j.of, metrics.Bins)
