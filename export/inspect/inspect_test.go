@@ -57,6 +57,11 @@ func TestInspect(t *testing.T) {
 	if peak, err := shapes.Peak(map[string]ort.Tensor{"x": ort.Float32s(make([]float32, n*5), n, 5)}); err != nil || peak != 3*4*n*4 {
 		t.Errorf("%d bytes at the peak (%v), want %d", peak, err, 3*4*n*4)
 	}
+	shapes.model.Graph.Output[0].Type.GetTensorType().Shape.Dim[1].Value = &onnxpb.TensorShapeProto_Dimension_DimParam{DimParam: "num_nodes"}
+	_, err = shapes.Peak(map[string]ort.Tensor{"x": ort.Float32s(make([]float32, n*5), n, 5)})
+	if err == nil || !strings.Contains(err.Error(), "the size num_nodes is") {
+		t.Errorf("two sizes of one name: %v", err)
+	}
 }
 
 // small is a model of one operation, and its file.

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,16 +85,28 @@ func (s *ShapeSession) Close() error { return s.session.Close() }
 
 // Peak runs the model and returns how many bytes its values take at most at a time,
 // each from the operator that gives it to the last that reads it, and the outputs twice:
-// they are copied.
+// they are copied. An error says where two sizes of one name in the file are not equal:
+// onnxruntime would take the room of one for the other.
 func (s *ShapeSession) Peak(inputs map[string]ort.Tensor) (int64, error) {
 	shapes, err := s.session.Run(inputs)
 	if err != nil {
 		return 0, err
 	}
 	g := s.model.Graph
-	element := map[string]int64{}
+	element, first := map[string]int64{}, map[string]string{}
 	for _, v := range slices.Concat(g.ValueInfo, g.Output) {
 		element[v.GetName()] = elementTypes[v.GetType().GetTensorType().GetElemType()].size
+		shape, ok := shapes[shapePrefix+v.GetName()]
+		for k, d := range v.GetType().GetTensorType().GetShape().GetDim() {
+			if name := d.GetDimParam(); ok && name != "" && len(shape.I64) > k {
+				here := fmt.Sprintf("%d in %s", shape.I64[k], v.GetName())
+				if first[name] == "" {
+					first[name] = here
+				} else if n, _, _ := strings.Cut(first[name], " "); n != strconv.FormatInt(shape.I64[k], 10) {
+					return 0, fmt.Errorf("the size %s is %s and %s", name, first[name], here)
+				}
+			}
+		}
 	}
 	bytes := func(v string) int64 {
 		shape, ok := shapes[shapePrefix+v]

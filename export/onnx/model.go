@@ -105,6 +105,7 @@ func StagedModel(fn *ir.Func, params map[string][]float32, o ModelOptions) (_ *o
 	for _, r := range fn.Results {
 		e.output(values[r.Name], r.Name, o.Docs[r.Name])
 	}
+	e.nameSizes()
 	m := e.finish(o)
 	if plan, err := planStages(fn); err == nil && !e.dense() && !o.Symmetrize {
 		s := e.stages(plan)

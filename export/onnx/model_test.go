@@ -74,6 +74,11 @@ func TestModels(t *testing.T) {
 						if err != nil {
 							t.Fatal(err)
 						}
+						for _, v := range model.Graph.ValueInfo {
+							if slices.Contains(dimsOf(v), unknown) {
+								t.Errorf("a size of %s has no name", v.Name)
+							}
+						}
 						data, err := Marshal(model)
 						if err != nil {
 							t.Fatal(err)

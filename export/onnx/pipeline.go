@@ -127,6 +127,7 @@ func Pipeline(parts PipelineParts, params map[string][]float32, r Refinement, o 
 	var existing tensor
 	b.in("refined", func() { existing = b.cast(c.existing, Int64Type) })
 	output(existing, OutputRefinedExisting, edges)
+	b.nameSizes()
 	return b.finish(o), nil
 }
 
