@@ -1,6 +1,7 @@
 package data
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -11,8 +12,9 @@ import (
 const (
 	givenAway   = 0.95 // of the nodes that the most frequent class is wrong for, how many such a column gets right
 	fewestOther = 5    // of these nodes
-	valueBins   = 64   // most bins of a number
-	perBin      = 5    // training nodes of a bin, at least
+	valueBins   = 64   // most bins of a number that hold as many nodes each
+	cutDepth    = 6    // of a tree of further bins
+	perBin      = 5    // training nodes of a bin of either, at least
 )
 
 // giveaways reports columns of a table that predict the label nearly alone. Each is a table
@@ -86,21 +88,17 @@ func (d *Dataset) grouping(c *schema.Column, at int, train []int32) (group func(
 			return width
 		}, width + 1
 	}
-	values := make([]float32, len(train))
-	for i, v := range train {
-		values[i] = d.X.at(v, at)
-	}
-	slices.Sort(values)
-	bounds := slices.Compact(slices.Clone(values))
-	if bins := max(2, min(valueBins, len(values)/perBin)); len(bounds) > bins {
-		bounds = bounds[:0]
-		for i := range bins {
-			bounds = append(bounds, values[i*len(values)/bins])
+	gap := func(v int32) bool { return c.Missing && d.X.at(v, at+1) != 0 }
+	values := make(classedValues, 0, len(train))
+	for _, v := range train {
+		if !gap(v) {
+			values = append(values, classedValue{d.X.at(v, at), d.Labels[v]})
 		}
-		bounds = slices.Compact(bounds)
 	}
+	slices.SortFunc(values, func(a, b classedValue) int { return cmp.Compare(a.x, b.x) })
+	bounds := values.bounds(d.Classes)
 	return func(v int32) int {
-		if c.Missing && d.X.at(v, at+1) != 0 {
+		if gap(v) {
 			return len(bounds) + 1
 		}
 		k, found := slices.BinarySearch(bounds, d.X.at(v, at))
@@ -109,6 +107,82 @@ func (d *Dataset) grouping(c *schema.Column, at int, train []int32) (group func(
 		}
 		return k
 	}, len(bounds) + 2
+}
+
+// classedValue is a number of a training node, with the node's class.
+type classedValue struct {
+	x     float32
+	class int32
+}
+
+// classedValues are the values of a column, ascending.
+type classedValues []classedValue
+
+// bounds of bins: between any two values where there are few, or else between bins of as many
+// nodes, and where classes change, however rare they are.
+func (l classedValues) bounds(classes int) (list []float32) {
+	n := len(l)
+	for i := 1; i < n; i++ {
+		if l[i-1].x < l[i].x {
+			list = append(list, l.between(i))
+		}
+	}
+	if bins := max(2, min(valueBins, n/perBin)); len(list) >= bins {
+		list = l.cuts(list[:0], classes, cutDepth)
+		for k := 1; k < bins; k++ {
+			i, _ := slices.BinarySearchFunc(l, l[k*n/bins].x, func(v classedValue, x float32) int { return cmp.Compare(v.x, x) })
+			if i > 0 {
+				list = append(list, l.between(i))
+			}
+		}
+		slices.Sort(list)
+	}
+	return slices.Compact(list)
+}
+
+// between is the middle of two neighbouring values, above the lower.
+func (l classedValues) between(i int) float32 {
+	a, b := l[i-1].x, l[i].x
+	if m := a/2 + b/2; m > a {
+		return m
+	}
+	return b
+}
+
+// cuts appends to list where values are divided, and both parts again, so that the parts are of
+// one class as far as possible, by Gini's index.
+func (l classedValues) cuts(list []float32, classes, depth int) []float32 {
+	n := len(l)
+	if depth == 0 || n < 2*perBin {
+		return list
+	}
+	below, above := make([]int, classes), make([]int, classes)
+	for _, v := range l {
+		above[v.class]++
+	}
+	low, high := 0, 0 // sums of squares of what is in below and above
+	for _, k := range above {
+		high += k * k
+	}
+	best, at := float64(high)/float64(n), 0
+	for i := 1; i <= n-perBin; i++ {
+		c := l[i-1].class
+		low += 2*below[c] + 1
+		high -= 2*above[c] - 1
+		below[c]++
+		above[c]--
+		if i < perBin || l[i-1].x == l[i].x {
+			continue
+		}
+		if pure := float64(low)/float64(i) + float64(high)/float64(n-i); pure > best {
+			best, at = pure, i
+		}
+	}
+	if at == 0 {
+		return list
+	}
+	list = l[:at].cuts(append(list, l.between(at)), classes, depth-1)
+	return l[at:].cuts(list, classes, depth-1)
 }
 
 // at returns an element.

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/gsrc-dev/gsrc/data/schema"
+	"github.com/gsrc-dev/gsrc/rng"
 )
 
 func TestGiveaways(t *testing.T) {
@@ -39,5 +42,50 @@ func TestGiveaways(t *testing.T) {
 	few := Split{Train: ds.Splits[0].Train, Val: ds.Splits[0].Val[:4]}
 	if w := ds.giveaways(few); w != nil {
 		t.Errorf("four validation nodes tell of %q", w)
+	}
+}
+
+func TestGiveawaysOfARareClass(t *testing.T) {
+	const n, noise = 10_000, 20
+	columns := []schema.Column{{Name: "score", Kind: schema.Number}, {Name: "loss", Kind: schema.Number}, {Name: "sign", Kind: schema.Number}, {Name: "band", Kind: schema.Number, Missing: true}}
+	for i := range noise {
+		columns = append(columns, schema.Column{Name: fmt.Sprint("noise", i), Kind: schema.Number})
+	}
+	columns = append(columns, schema.Column{Name: "often", Kind: schema.Number}) // mostly 0, whatever the class
+	for _, every := range []int{200, 100, 50, 20} {
+		draws, at := rng.New(uint64(every), "columns"), uint64(0)
+		ds := &Dataset{Labels: make([]int32, n), Classes: 2, Columns: &schema.Schema{Columns: columns}, X: &Features{Rows: n, Cols: len(columns) + 1}}
+		s := Split{}
+		u := func() float32 { at++; return draws.Uniform(at) }
+		for i := range n {
+			row := []float32{u(), 0, 0.3 + u(), 3 * u(), 0}
+			if i%2 == 0 { // a gap stands where the band is
+				row[3], row[4] = 1.5, 1
+			}
+			if row[3] > 1 && row[3] < 2 && row[4] == 0 {
+				row[3]++
+			}
+			if i%every == 1 {
+				ds.Labels[i] = 1
+				row = []float32{10 + u(), 10 + 490*u(), -0.3 - u(), 1.2 + 0.6*u(), 0}
+			}
+			for range noise {
+				row = append(row, u())
+			}
+			ds.X.Dense = append(ds.X.Dense, append(row, max(0, u()-0.8))...)
+			switch k := i / every % 5; {
+			case k < 3:
+				s.Train = append(s.Train, int32(i))
+			case k == 3:
+				s.Val = append(s.Val, int32(i))
+			}
+		}
+		var found []string
+		for _, w := range ds.giveaways(s) {
+			found = append(found, strings.Split(w, `"`)[1])
+		}
+		if got := strings.Join(found, " "); got != "score loss sign band" {
+			t.Errorf("one node in %d is of the class: named are %s, want score, loss, sign and band", every, got)
+		}
 	}
 }
