@@ -487,3 +487,12 @@ func nameSome(names []string) string {
 	}
 	return strings.Join(names, ", ")
 }
+
+// quoteSome is nameSome of texts from a file.
+func quoteSome(texts []string) string {
+	list := make([]string, len(texts))
+	for i, s := range texts {
+		list[i] = quote(s)
+	}
+	return nameSome(list)
+}

@@ -42,7 +42,11 @@ func (r *tableReader) edges(from tableFile, nodes *nodeTable, n int, e *edgeList
 		if !isHeader {
 			r.roles.Source, r.roles.Target = "column 1", "column 2"
 			if fields > 3 {
-				return t.fault(3, "expected source,target or source,target,weight").hint("give a header if there are other columns")
+				e := t.fault(3, "expected source,target or source,target,weight").hint("give a header if there are other columns")
+				if !slices.ContainsFunc(t.row, nodes.has) {
+					e.Hint += ", or say with --source and --target which of its columns are the ends of an edge" + nearEnds(t.row, nodes, sample)
+				}
+				return e
 			}
 			if fields == 3 {
 				col[2], r.roles.Weight = 2, "column 3"
@@ -117,11 +121,9 @@ func (r *tableReader) edgeHeader(t *table, nodes *nodeTable, sample [][]string, 
 			}
 		}
 	}
-	_, id0 := nodes.index[t.row[0]]
-	_, id1 := nodes.index[t.row[1]]
 	model := r.want != nil && slices.Contains(t.row, r.want.Roles["source"]) && slices.Contains(t.row, r.want.Roles["target"])
 	ends := guessEnds(t.row, nodes, sample)
-	if !asked && !model && (known < 2 || id0 && id1) && len(ends) < 2 {
+	if !asked && !model && (known < 2 || nodes.has(t.row[0]) && nodes.has(t.row[1])) && len(ends) < 2 {
 		return false, nil
 	}
 	header, err := r.header(t, "source,target,weight")
@@ -156,7 +158,7 @@ func (r *tableReader) edgeHeader(t *table, nodes *nodeTable, sample [][]string, 
 		r.note(t.file, "the columns %s and %s are taken as source and target: they hold ids of nodes; --source and --target say otherwise", quote(header[col[0]]), quote(header[col[1]]))
 	}
 	if col[0] < 0 || col[1] < 0 {
-		return false, t.fault(0, "the header needs the columns source and target").hint("--source and --target say how they are called; it has %s", nameSome(header))
+		return false, t.fault(0, "the header needs the columns source and target").hint("--source and --target say how they are called; it has %s%s", nameSome(header), nearEnds(header, nodes, sample))
 	}
 	if col[0] == col[1] || col[2] == col[0] || col[2] == col[1] {
 		return false, t.fault(col[1], "the column is to be two things at once").hint("source, target and weight are three columns")
@@ -174,24 +176,67 @@ func (r *tableReader) leavesOut(name string) bool {
 	return r.ignored(name) || r.file.Edges.Columns[name] == columnIgnored
 }
 
-// guessEnds returns the columns that hold ids below a first row that has none, without those
-// where the first row has numbers as those below.
+// guessEnds returns the columns that hold ids below a first row that has none: in all rows of the sample or,
+// where fewer than two do, in most, so that the ids that no node has are told row by row. Columns
+// where the first row has numbers as those below are none.
 func guessEnds(row []string, nodes *nodeTable, sample [][]string) (ends []int) {
-	if len(sample) < 2 || slices.ContainsFunc(row, func(s string) bool { _, ok := nodes.index[s]; return ok }) {
+	if len(sample) < 2 || slices.ContainsFunc(row, nodes.has) {
 		return nil
 	}
-	for i := range row {
-		if !slices.ContainsFunc(sample[1:], func(cells []string) bool {
-			if i >= len(cells) {
-				return true
+	rows := len(sample) - 1
+	for _, fewest := range []int{rows, rows/2 + 1} {
+		ends = ends[:0]
+		for i := range row {
+			ids, _ := nodes.among(i, sample[1:])
+			numbers := isNumber(row[i]) && slices.ContainsFunc(sample[1:], func(cells []string) bool { return i < len(cells) && isNumber(cells[i]) })
+			if ids >= fewest && !numbers {
+				ends = append(ends, i)
 			}
-			_, ok := nodes.index[cells[i]]
-			return !ok || isNumber(row[i]) && isNumber(cells[i])
-		}) {
-			ends = append(ends, i)
+		}
+		if len(ends) >= 2 {
+			break
 		}
 	}
 	return ends
+}
+
+// among counts the rows that have an id in a column; other is the first cell there that is none.
+func (nt *nodeTable) among(i int, rows [][]string) (ids int, other string) {
+	for _, cells := range rows {
+		switch {
+		case i < len(cells) && nt.has(cells[i]):
+			ids++
+		case i < len(cells):
+			other = cmp.Or(other, cells[i])
+		}
+	}
+	return ids, other
+}
+
+// nearEnds says which two columns come nearest to those of the ends, and what speaks against them.
+func nearEnds(row []string, nodes *nodeTable, sample [][]string) string {
+	rows := sample[min(1, len(sample)):]
+	if nodes.ids == nil || len(rows) == 0 {
+		return ""
+	}
+	ids, others, order := make([]int, len(row)), make([]string, len(row)), make([]int, len(row))
+	for i := range row {
+		ids[i], others[i] = nodes.among(i, rows)
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return ids[b] - ids[a] })
+	if 10*ids[order[0]] < len(rows) {
+		return fmt.Sprintf("; no column has ids of nodes, which are such as %s: below the header is %s", quote(nodes.ids[0]), quoteSome(rows[0]))
+	}
+	var list []string
+	for _, i := range order[:2] {
+		text := fmt.Sprintf("%s has ids of nodes in %d of the first %d rows", quote(row[i]), ids[i], len(rows))
+		if ids[i] < len(rows) {
+			text += ", and " + quote(others[i]) + " is none"
+		}
+		list = append(list, text)
+	}
+	return "; " + strings.Join(list, "; ")
 }
 
 // listExtra tells which columns of the edges are left out, and what they seem to hold.

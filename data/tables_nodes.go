@@ -34,11 +34,12 @@ func (r *tableReader) nodeColumns(t *table, header []string, from, edges tableFi
 		return c, err
 	}
 	if c.id < 0 {
-		if c.id, err = guessID(from, edges, r.mem); err != nil {
+		var near string
+		if c.id, near, err = guessID(from, edges, r.mem); err != nil {
 			return c, err
 		}
 		if c.id < 0 {
-			e := t.fault(0, "the header has no id column").hint("nodes.csv starts with a header such as id,label,split,f0,f1; --id says which column holds the ids")
+			e := t.fault(0, "the header has no id column").hint("nodes.csv starts with a header such as id,label,split,f0,f1; --id says which column holds the ids%s", near)
 			if len(header) == 1 {
 				e.Hint = separatorHint(header[0])
 			}
@@ -104,17 +105,19 @@ func (r *tableReader) masks(file string, header []string, c *nodeColumns) {
 }
 
 // guessID returns the column of a table of nodes that has another text in every row, and to which the
-// first edges refer; -1 if there is none. One with a few empty cells is taken where no fuller one qualifies.
-func guessID(nodes, edges tableFile, mem *budget.Reservation) (int, error) {
+// first edges refer; -1 if there is none, and what speaks against the one that comes nearest. One with a few empty
+// cells is taken where no fuller one qualifies.
+func guessID(nodes, edges tableFile, mem *budget.Reservation) (id int, near string, err error) {
 	const most = 32 // columns that are looked at
 	sample := sampleRows(edges, mem)
 	t := newTable(nodes, mem)
 	defer t.close()
 	if t.next(); t.err != nil {
-		return -1, t.err
+		return -1, "", t.err
 	}
+	header := slices.Clone(t.row)
 	gaps, rows := make([]int, min(len(t.row), most)), 0
-	sets := make([]map[string]bool, len(gaps))
+	sets, twice := make([]map[string]bool, len(gaps)), make([]string, len(gaps))
 	for j := range sets {
 		sets[j] = map[string]bool{}
 	}
@@ -131,7 +134,7 @@ func guessID(nodes, edges tableFile, mem *budget.Reservation) (int, error) {
 				continue
 			}
 			if set[s] {
-				sets[j] = nil
+				sets[j], twice[j] = nil, strings.Clone(s)
 				continue
 			}
 			claim(mem, 64+int64(len(s)))
@@ -140,7 +143,7 @@ func guessID(nodes, edges tableFile, mem *budget.Reservation) (int, error) {
 		}
 	}
 	if t.err != nil {
-		return -1, t.err
+		return -1, "", t.err
 	}
 	best, hits := -1, 0
 	for _, j := range byGaps(gaps) {
@@ -163,10 +166,23 @@ func guessID(nodes, edges tableFile, mem *budget.Reservation) (int, error) {
 			best, hits = j, n
 		}
 	}
-	if 2*hits <= len(sample)-1 {
-		return -1, nil
+	if 2*hits > len(sample)-1 {
+		return best, "", nil
 	}
-	return best, nil
+	j := slices.IndexFunc(header[:len(sets)], identifier)
+	if j < 0 {
+		j = slices.IndexFunc(sets, func(set map[string]bool) bool { return len(set) > 0 })
+	}
+	switch {
+	case j < 0:
+	case sets[j] == nil:
+		near = fmt.Sprintf("; %s has %s in two rows", quote(header[j]), quote(twice[j]))
+	case gaps[j] > max(1, rows/10):
+		near = fmt.Sprintf("; %s is empty in %d of %d rows", quote(header[j]), gaps[j], rows)
+	case len(sample) > 1:
+		near = fmt.Sprintf("; %s differs in every row, but few edges refer to it: their first row is %s", quote(header[j]), quoteSome(sample[1]))
+	}
+	return -1, near, nil
 }
 
 // byGaps are the numbers of columns, those with fewer empty cells first.
