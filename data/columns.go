@@ -397,6 +397,79 @@ func (c *columnValues) otherKind() bool {
 		slices.ContainsFunc(c.column.Categories, isText) && !slices.ContainsFunc(c.column.Categories, isNumber)
 }
 
+// unlike tells of what share of a table, in which a model's columns were read, it is nothing like its training:
+// gaps where that had none, categories that it hardly had, and numbers far from its median. rare is the
+// first of those categories.
+func (c *columnValues) unlike(mem *budget.Reservation) (gaps, unseen, far int, rare string) {
+	for _, x := range c.Numbers {
+		switch {
+		case math.IsNaN(x):
+			gaps++
+		case (c.column.Kind == schema.Number || c.column.Kind == schema.Time) && math.Abs(x-c.column.Center) > schema.Clip*c.column.Scale:
+			far++
+		}
+	}
+	claimed := 12 * int64(len(c.Texts))
+	claim(mem, claimed)
+	defer mem.Shrink(claimed)
+	count, codes := make([]int, len(c.Texts)), c.column.Codes(c.Values)
+	for _, k := range c.Codes {
+		count[k]++
+	}
+	// Most of the training may have had values that are too rare for a feature; these are not among the frequent ones here.
+	for k, n := range count {
+		switch {
+		case c.Texts[k] == "":
+			gaps = n
+		case int(codes[k]) == len(c.column.Categories) && n > 1 && float64(n) > 2*c.column.RareShare()*float64(len(c.Codes)):
+			unseen += n
+			rare = cmp.Or(rare, c.Texts[k])
+		}
+	}
+	if c.column.Missing {
+		gaps = 0
+	}
+	return gaps, unseen, far, rare
+}
+
+// noteUnlike tells of columns of a model most of whose cells are nothing like those of its training.
+func (r *tableReader) noteUnlike(file string, rows int, columns []columnValues) {
+	if rows < fewRows {
+		return
+	}
+	var empty, other, far []string
+	for i := range columns {
+		c := &columns[i]
+		name := quote(c.column.Name)
+		gaps, unseen, n, rare := c.unlike(r.mem)
+		if 2*gaps > rows {
+			empty = append(empty, fmt.Sprintf("%s (%d of %d rows)", name, gaps, rows))
+		}
+		if 2*unseen > rows {
+			text := "%s (such as %s"
+			if known := c.column.Categories; len(known) > 0 {
+				text += ", where it had such as " + quote(known[len(known)-1])
+			}
+			other = append(other, fmt.Sprintf(text+")", name, quote(rare)))
+		}
+		if 2*n > rows {
+			far = append(far, fmt.Sprintf("%s (in training %s)", name, c.column.About()))
+		}
+	}
+	for _, x := range []struct {
+		what  string
+		names []string
+	}{
+		{"gaps, of which training had none", empty},
+		{"values that training hardly had, which count as one", other},
+		{fmt.Sprintf("values more than %d scales from the median of the training, which count as the farthest that the model knows", schema.Clip), far},
+	} {
+		if x.names != nil {
+			r.note(file, "most cells are %s, in the column %s", x.what, nameSome(x.names))
+		}
+	}
+}
+
 // assemble makes the features of columns that were read. raw has the columns that stay as
 // they are, in their order among all.
 func assemble(rows int, columns []columnValues, raw *Features, mem *budget.Reservation) (*Features, error) {

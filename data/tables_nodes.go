@@ -500,6 +500,7 @@ func (r *tableReader) prepare(file string, nt *nodeTable, columns []columnValues
 	nt.schema = &schema.Schema{Version: schema.Version, Nodes: rows, Columns: []schema.Column{}, LeftOut: out}
 	if r.want != nil {
 		*nt.schema = *r.want
+		r.noteUnlike(file, rows, columns)
 	} else {
 		for j := range columns {
 			c := &columns[j]

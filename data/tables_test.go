@@ -691,3 +691,47 @@ func TestCodesAreNoted(t *testing.T) {
 		t.Errorf("a share is noted: %q", ds.Notes)
 	}
 }
+
+// Columns most of whose cells are nothing like those of a model's training are told of.
+func TestColumnsUnlikeTheTraining(t *testing.T) {
+	table := func(row func(i int) string) string {
+		text := "id,age,plan,member,since,rare\n"
+		for i := range 60 {
+			text += fmt.Sprintf("n%d,%s\n", i, row(i))
+		}
+		return writeFiles(t, map[string]string{nodesFile: text, edgesFile: "source,target\nn0,n1\n"})
+	}
+	usual := func(i int) string {
+		return fmt.Sprintf("%d,%s,%t,2020-01-%02d,r%d", 20+i, []string{"Basic", "Gold"}[i%2], i%3 == 0, 1+i%28, i)
+	}
+	train := mustLoad(t, table(usual), LoadOptions{}).Columns
+	// A column whose values were all too rare to count is as it was with other ones.
+	train.Columns = append(train.Columns, schema.Column{Name: "rare", Kind: schema.Category})
+	for name, c := range map[string]struct {
+		row  func(i int) string
+		want []string
+	}{
+		"alike": {usual, nil},
+		"half of the cells": {func(i int) string {
+			if i%2 == 0 {
+				return fmt.Sprintf(",,,,r%d", i)
+			}
+			return usual(i)
+		}, nil},
+		"gaps": {func(i int) string { return fmt.Sprintf(",,,,r%d", i) },
+			[]string{`most cells are gaps, of which training had none, in the column "age" (60 of 60 rows), "plan" (60 of 60 rows), "member" (60 of 60 rows), "since" (60 of 60 rows)`}},
+		"case": {func(i int) string { return strings.ToLower(usual(i)) },
+			[]string{`most cells are values that training hardly had, which count as one, in the column "plan" (such as "basic", where it had such as "Gold")`}},
+		"unit": {func(i int) string {
+			return fmt.Sprintf("%d", 20+i) + "00" + strings.Replace(usual(i), "2020", "2029", 1)[2:]
+		},
+			[]string{`most cells are values more than 5 scales from the median of the training, which count as the farthest that the model knows, in the column "age" (in training number, median 49.5, scale 29.5), "since" (in training time, median 2020-01-`}},
+	} {
+		ds := mustLoad(t, table(c.row), LoadOptions{Columns: train})
+		found := slices.DeleteFunc(slices.Clone(ds.Notes), func(s string) bool { return !strings.Contains(s, "most cells are") })
+		if len(found) != len(c.want) {
+			t.Errorf("%s: the notes are %q", name, found)
+		}
+		wantNotes(t, ds, c.want...)
+	}
+}

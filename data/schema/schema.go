@@ -245,6 +245,15 @@ func (c *Column) fitCategories(v Values) {
 	slices.Sort(c.Categories)
 }
 
+// RareShare is the largest share of the rows of its training that a value of a category can have had without a
+// feature of its own.
+func (c *Column) RareShare() float64 {
+	if n := len(c.Categories); n >= mostCategories {
+		return 1 / float64(n)
+	}
+	return 1. / rarest
+}
+
 // quantile interpolates between the values of an ascending list; 0 if it is empty.
 func quantile(sorted []float64, q float64) float64 {
 	if len(sorted) == 0 {
