@@ -44,23 +44,53 @@ func (r *Result) Baseline() *Baseline {
 func (r *Result) Against(noEdges, rawGraph *Baseline) {
 	r.Scale.NoEdges, r.Scale.RawGraph = noEdges, rawGraph
 	e := r.judged()
-	against := func(b *Baseline) (what string, own, theirs float64) {
+	against := func(b *Baseline) (what string, own, theirs, spread float64) {
 		if len(e.Confusion) == 2 && e.AUC != nil && b.AUC != nil { // however rare the one class is
-			return "AUC", *e.AUC, *b.AUC
+			_, n, m := rarer(e)
+			return "AUC", *e.AUC, *b.AUC, spreadOfAUC(*e.AUC, n, m)
 		}
-		return "accuracy", e.Accuracy, b.Accuracy
+		return "accuracy", e.Accuracy, b.Accuracy, math.Sqrt(e.Accuracy * (100 - e.Accuracy) / float64(e.Nodes))
 	}
 	warn := func(text string, args ...any) { r.Warnings = append(r.Warnings, fmt.Sprintf(text, args...)) }
 	if b := noEdges; b != nil && e.Nodes >= fewNodes {
-		if what, own, without := against(b); own < without+hardlyBetter {
+		switch what, own, without, spread := against(b); {
+		case own < without+hardlyBetter && (own < without-spread || spread <= hardlyBetter):
 			warn("the edges add nothing here: without them %s has %s %.1f %%, this model %.1f %%", b.Model, what, without, own)
+		case own < without+hardlyBetter:
+			warn("the edges add nothing that shows here: without them %s has %s %.1f %%, this model %.1f %%, and a standard error is %.1f points", b.Model, what, without, own, spread)
 		}
 	}
 	if b := rawGraph; b != nil && e.Nodes >= fewNodes {
-		if what, own, raw := against(b); own < raw-hardlyBetter {
+		if what, own, raw, spread := against(b); own < raw-max(hardlyBetter, spread) {
 			warn("refinement loses here: the same classifier on the graph as it is has %s %.1f %%, this model %.1f %%", what, raw, own)
 		}
 	}
+}
+
+// rarer is the class of two that fewer of the judged nodes have, with how many have it and the other.
+func rarer(e *metrics.Report) (class int, n, m float64) {
+	var of [2]float64
+	for c, row := range e.Confusion {
+		for _, k := range row {
+			of[c] += float64(k)
+		}
+	}
+	if of[1] <= of[0] {
+		class = 1
+	}
+	return class, of[class], of[1-class]
+}
+
+// spreadOfAUC is the standard error in percent of an AUC in percent, of two classes of n and m nodes (Hanley and
+// McNeil 1982), 0 where one has none.
+func spreadOfAUC(auc, n, m float64) float64 {
+	if n*m == 0 {
+		return 0
+	}
+	a := auc / 100
+	square := float64(a * a)
+	one, two := a/(2-a)-square, float64(2*square)/(1+a)-square
+	return 100 * math.Sqrt((a-square+float64((n-1)*one)+float64((m-1)*two))/(n*m))
 }
 
 // WriteResult puts a result in the place of the one that a finished run has, in run.json.
@@ -143,10 +173,10 @@ const (
 	fewNodes     = 50   // with fewer, shares are not compared
 	fewOfClass   = 5    // with fewer, a class may well be missed
 	farBelow     = 15.  // points of macro-F1 below accuracy
-	nearChance   = 55.  // AUC below this
+	nearChance   = 55.  // AUC below this, or within two standard errors of 50
 	farApart     = 5.   // points between validation and test, and three standard errors
 	mostDoubted  = 0.5  // share of the edges
-	hardlyBetter = 0.5  // points
+	hardlyBetter = 0.5  // points, and a standard error
 	mostLeft     = 0.75 // of the kept epoch's validation accuracy
 )
 
@@ -185,8 +215,17 @@ func (t *verdict) warnings(res *Result, predicted, judged []int32) (list []strin
 		case len(missing) == 0 && r.Accuracy-r.MacroF1 >= farBelow && missesRare(predicted, t.info.Labels, judged, t.info.Classes):
 			say("macro-F1 is %.1f points below accuracy: rare classes are hardly recognised%s", r.Accuracy-r.MacroF1, t.advice())
 		}
-		if r.AUC != nil && *r.AUC < nearChance {
-			say("AUC is %.1f %%, and 50 %% is chance: the model hardly tells the classes apart", *r.AUC)
+		if r.AUC != nil {
+			least, text := nearChance, "the model hardly tells the classes apart"
+			if len(r.Confusion) == 2 {
+				class, n, m := rarer(r)
+				if wide := 2 * spreadOfAUC(50, n, m); 50+wide > least {
+					least, text = 50+wide, fmt.Sprintf("only %.0f of the %s are of class %s, with which two standard errors are %.1f points", n, of, t.info.ClassName(class), wide)
+				}
+			}
+			if *r.AUC < least {
+				say("AUC is %.1f %%, and 50 %% is chance: %s", *r.AUC, text)
+			}
 		}
 	}
 	if v, e := res.Val, res.Test; v != nil && e != nil && min(v.Nodes, e.Nodes) >= fewNodes {

@@ -21,6 +21,11 @@ func TestWarnings(t *testing.T) {
 	report := func(acc, f1, auc float64) *metrics.Report {
 		return &metrics.Report{Nodes: 100, Accuracy: acc, MacroF1: f1, AUC: &auc, Confusion: make([][]int, 2)}
 	}
+	few := func(auc float64) *metrics.Report { // 8 of 1000 nodes are of the class "left"
+		r := report(95, 90, auc)
+		r.Nodes, r.Confusion = 1000, [][]int{{990, 2}, {6, 2}}
+		return r
+	}
 	sound, all := labels, make([]int32, n)
 	few := make([]int32, n) // of ten rare test nodes two are found
 	few[0], few[10] = 1, 1
@@ -36,6 +41,12 @@ func TestWarnings(t *testing.T) {
 		{"classes of which no node is judged", sound, Result{Val: report(92, 70, 80), Test: report(92, 70, 80)}, nil},
 		{"rare classes", few, Result{Val: report(92, 70, 80), Test: report(92, 70, 80)}, []string{"macro-F1 is 22.0 points below"}},
 		{"chance", sound, Result{Val: report(91, 80, 51), Test: report(91, 80, 51)}, []string{"AUC is 51.0 %"}},
+		{"few of a class", sound, Result{Test: few(60.6)}, []string{`AUC is 60.6 %, and 50 % is chance: only 8 of the test nodes are of class "left", with which two standard errors are 20.5 points`}},
+		{"enough of a class", sound, Result{Test: few(71)}, nil},
+		{"a difference of few", sound, Result{Test: few(80), Scale: &Scale{NoEdges: &Baseline{Model: "mlp", AUC: auc(82)}, RawGraph: &Baseline{Model: "gcn", AUC: auc(84)}}},
+			[]string{"the edges add nothing that shows here: without them mlp has AUC 82.0 %, this model 80.0 %, and a standard error is 9.4 points"}},
+		{"a loss of few", sound, Result{Test: few(80), Scale: &Scale{NoEdges: &Baseline{Model: "mlp", AUC: auc(91)}, RawGraph: &Baseline{Model: "gcn", AUC: auc(91)}}},
+			[]string{"the edges add nothing here", "refinement loses here"}},
 		{"apart", sound, Result{Val: report(99, 95, 97), Test: report(91, 90, 97)}, nil}, // 8 points of 100 nodes each are within three standard errors
 		{"far apart", sound, Result{Val: report(100, 100, 100), Test: report(91, 90, 97)}, []string{"validation accuracy is 100.0 % and test accuracy 91.0 %"}},
 		{"astray", sound, Result{Val: report(93, 90, 97), Test: report(92, 90, 97), BestEpoch: 7}, []string{"validation accuracy fell from 93.0 % at epoch 7, which is kept, to 69.0 % when training ended: it went astray; --set train.restart=3 begins"}},
