@@ -103,6 +103,7 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 	if words := nodes.unknownWords(); words != nil {
 		r.note(nodeFile.path, "nodes count as unlabelled whose label is %s; write another word where it is a class", nameSome(words))
 	}
+	r.noteSpellings(nodeFile.path, ds.ClassNames)
 	if nodes.split != nil {
 		ds.Splits = []Split{*nodes.split}
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gsrc-dev/gsrc/data/schema"
 )
 
 func checkLabels(file, name string, labels []string) error {
@@ -77,4 +79,35 @@ func checkLabels(file, name string, labels []string) error {
 func sampleOf(labels []string) string {
 	i := slices.IndexFunc(labels, func(s string) bool { return strings.ContainsAny(s, "|;,[") })
 	return labels[max(i, 0)]
+}
+
+// noteSpellings tells of classes that are one but for how it is spelled: by case, spaces around it, or as a boolean.
+func (r *tableReader) noteSpellings(file string, classes []string) {
+	truth := func(s string) string {
+		if x, ok := cellValue(schema.Boolean, strings.ToLower(strings.TrimSpace(s))); ok {
+			return strconv.FormatFloat(x, 'f', 0, 64)
+		}
+		return ""
+	}
+	booleans := !slices.ContainsFunc(classes, func(s string) bool { return truth(s) == "" })
+	alike, order := map[string][]string{}, []string{}
+	for _, s := range classes {
+		key := strings.ToLower(strings.TrimSpace(s))
+		if booleans {
+			key = truth(s)
+		}
+		if alike[key] == nil {
+			order = append(order, key)
+		}
+		alike[key] = append(alike[key], s)
+	}
+	var list []string
+	for _, key := range order {
+		if names := alike[key]; len(names) > 1 {
+			list = append(list, quoteSome(names))
+		}
+	}
+	if list != nil {
+		r.note(file, "classes that seem to be one by another spelling count as different ones: %s; write the label in one way", strings.Join(list[:min(len(list), 10)], "; "))
+	}
 }

@@ -735,3 +735,26 @@ func TestColumnsUnlikeTheTraining(t *testing.T) {
 		wantNotes(t, ds, c.want...)
 	}
 }
+
+// Classes that are one but for their spelling are told of.
+func TestSpellingsOfClasses(t *testing.T) {
+	for labels, want := range map[string]string{
+		"0 1 False True":   `"0", "False"; "1", "True"; write`,
+		"Fraud fraud ok":   `"Fraud", "fraud"; write`,
+		"Y yes N":          `"Y", "yes"; write`,
+		"1 1.0 0":          `"1", "1.0"; write`,
+		"0 1":              "",
+		"F N T Y C":        "", // letters
+		"Fraud fraudulent": "",
+	} {
+		text := "id,label,x\n"
+		for i, s := range strings.Fields(labels) {
+			text += fmt.Sprintf("n%d,%s,%d\n", i, s, i)
+		}
+		ds := mustLoad(t, writeFiles(t, map[string]string{nodesFile: text, edgesFile: "source,target\nn0,n1\n"}), LoadOptions{})
+		notes := strings.Join(ds.Notes, "\n")
+		if has := strings.Contains(notes, "another spelling"); has != (want != "") || !strings.Contains(notes, want) {
+			t.Errorf("%s: the notes are %q", labels, notes)
+		}
+	}
+}
