@@ -143,7 +143,7 @@ func (l classedValues) bounds(classes int) (list []float32) {
 // between is the middle of two neighbouring values, above the lower.
 func (l classedValues) between(i int) float32 {
 	a, b := l[i-1].x, l[i].x
-	if m := a/2 + b/2; m > a {
+	if m := float32(a/2) + float32(b/2); m > a {
 		return m
 	}
 	return b
