@@ -2,17 +2,15 @@ package data
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"time"
 
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/gsrc-dev/gsrc/internal/budget"
-	"github.com/gsrc-dev/gsrc/internal/half"
+	"github.com/gsrc-dev/gsrc/internal/parquetcell"
 )
 
 // tableFile is a CSV file, unpacked, or a Parquet file that stands for one, held in memory.
@@ -59,12 +57,12 @@ func openParquet(b []byte, mem *budget.Reservation) (_ *parquetRows, err error) 
 		return nil, err
 	}
 	for _, field := range f.Schema().Fields() {
-		write := cell
+		write := func(v parquet.Value) string { return parquetcell.Text(v, false) }
 		if logical := field.Type().LogicalType(); logical != nil && logical.UTF8 == nil && logical.Enum == nil {
 			switch kind := field.Type().Kind(); {
 			case logical.Integer != nil && logical.Integer.IsSigned:
 			case logical.Integer != nil:
-				write = unsignedCell
+				write = func(v parquet.Value) string { return parquetcell.Text(v, true) }
 			case logical.Date != nil && kind == parquet.Int32:
 				write = func(v parquet.Value) string { return time.Unix(86400*int64(v.Int32()), 0).UTC().Format(time.DateOnly) }
 			case logical.Timestamp != nil && kind == parquet.Int64 && logical.Timestamp.Unit.Millis != nil:
@@ -159,35 +157,4 @@ func (p *parquetRows) close() {
 // stamp returns what writes a time, in UTC, that is counted as of wants it.
 func stamp(of func(int64) time.Time) func(parquet.Value) string {
 	return func(v parquet.Value) string { return of(v.Int64()).UTC().Format(time.RFC3339Nano) }
-}
-
-// unsignedCell is an integer whose type has no sign, which values do not say, as CSV has it.
-func unsignedCell(v parquet.Value) string {
-	if v.Kind() == parquet.Int32 {
-		return strconv.FormatUint(uint64(v.Uint32()), 10)
-	}
-	return strconv.FormatUint(v.Uint64(), 10)
-}
-
-// cell is a value of one of the types that checkParquet lets through as CSV has it, a text of
-// its own.
-func cell(v parquet.Value) string {
-	switch v.Kind() {
-	case parquet.Boolean:
-		if v.Boolean() {
-			return "1"
-		}
-		return "0"
-	case parquet.FixedLenByteArray: // of float16
-		return strconv.FormatFloat(float64(half.To(binary.LittleEndian.Uint16(v.ByteArray()))), 'g', -1, 32)
-	case parquet.Int32:
-		return strconv.Itoa(int(v.Int32()))
-	case parquet.Int64:
-		return strconv.FormatInt(v.Int64(), 10)
-	case parquet.Float:
-		return strconv.FormatFloat(float64(v.Float()), 'g', -1, 32)
-	case parquet.Double:
-		return strconv.FormatFloat(v.Double(), 'g', -1, 64)
-	}
-	return string(v.ByteArray())
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/gsrc-dev/gsrc/internal/half"
+	"github.com/gsrc-dev/gsrc/internal/parquetcell"
 )
 
 // FeaturesColumn is the column of the nodes' files with all features of a node, a list of floats.
@@ -170,8 +171,7 @@ func openParquet(ctx context.Context, path string) (_ *parquetFile, err error) {
 	}
 	for _, path := range f.Schema().Columns() {
 		leaf, _ := f.Schema().Lookup(path...)
-		logical := leaf.Node.Type().LogicalType()
-		f.uint = append(f.uint, logical != nil && logical.Integer != nil && !logical.Integer.IsSigned)
+		f.uint = append(f.uint, parquetcell.Unsigned(leaf.Node.Type()))
 	}
 	return f, nil
 }
@@ -234,14 +234,8 @@ func (f *parquetFile) rows(c Chunk, visit func(i int, row parquet.Row) error) (e
 func (f *parquetFile) text(v parquet.Value) (string, error) {
 	switch {
 	case v.IsNull():
-	case v.Kind() == parquet.ByteArray:
-		return string(v.ByteArray()), nil
-	case v.Kind() == parquet.Int32 && f.uint[v.Column()]:
-		return strconv.FormatUint(uint64(v.Uint32()), 10), nil
-	case v.Kind() == parquet.Int64 && f.uint[v.Column()]:
-		return strconv.FormatUint(v.Uint64(), 10), nil
-	case v.Kind() == parquet.Int64 || v.Kind() == parquet.Int32:
-		return strconv.FormatInt(v.Int64(), 10), nil
+	case v.Kind() == parquet.ByteArray, v.Kind() == parquet.Int32, v.Kind() == parquet.Int64:
+		return parquetcell.Text(v, f.uint[v.Column()]), nil
 	}
 	return "", errors.New("the id is missing, or neither a text nor an integer")
 }
@@ -265,7 +259,9 @@ func (f *parquetFile) float(v parquet.Value) (float32, error) {
 		return float32(v.Uint32()), nil
 	case kind == parquet.Int64 && f.uint[v.Column()]:
 		return float32(v.Uint64()), nil
-	case kind == parquet.Int32, kind == parquet.Int64:
+	case kind == parquet.Int32: // Int64 does not extend its sign
+		return float32(v.Int32()), nil
+	case kind == parquet.Int64:
 		return float32(v.Int64()), nil
 	case kind == parquet.Boolean:
 		if v.Boolean() {

@@ -46,6 +46,31 @@ func TestUnsigned(t *testing.T) {
 	}
 }
 
+// Integers of 32 bits keep their sign, as ids and as features.
+func TestNegative(t *testing.T) {
+	type row struct {
+		ID int32 `parquet:"id"`
+		A  int32 `parquet:"a"`
+		B  int64 `parquet:"b"`
+	}
+	type edge struct {
+		Source int32 `parquet:"source"`
+		Target int64 `parquet:"target"`
+	}
+	path := filepath.Join(t.TempDir(), "nodes.parquet")
+	if err := errors.Join(parquet.WriteFile(path, []row{{-1, -2, -3}}), parquet.WriteFile(path+"e", []edge{{-1, -6}})); err != nil {
+		t.Fatal(err)
+	}
+	ids, x, err := readNodes(t.Context(), Chunk{Path: path, Count: 1}, []string{"a", "b"}, 2)
+	if err != nil || !slices.Equal(ids, []string{"-1"}) || !slices.Equal(x, []float32{-2, -3}) {
+		t.Errorf("%v %v %v", ids, x, err)
+	}
+	ends, err := readEdges(t.Context(), Chunk{Path: path + "e", Count: 1})
+	if err != nil || !slices.Equal(ends, []string{"-1", "-6"}) {
+		t.Errorf("%v %v", ends, err)
+	}
+}
+
 // Shards of tables have the columns' names, and values that are not prepared.
 func TestShardsByName(t *testing.T) {
 	dir := t.TempDir()

@@ -1,0 +1,42 @@
+// Package parquetcell says what the values of Parquet's columns are, so that every reader of tables takes them alike.
+package parquetcell
+
+import (
+	"encoding/binary"
+	"strconv"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/gsrc-dev/gsrc/internal/half"
+)
+
+// Unsigned reports whether a column is of integers without a sign, which its values do not say.
+func Unsigned(t parquet.Type) bool {
+	logical := t.LogicalType()
+	return logical != nil && logical.Integer != nil && !logical.Integer.IsSigned
+}
+
+// Text is a value as CSV has it, in digits that give a number back. One of fixed length is of float16.
+func Text(v parquet.Value, unsigned bool) string {
+	switch kind := v.Kind(); {
+	case kind == parquet.Boolean && v.Boolean():
+		return "1"
+	case kind == parquet.Boolean:
+		return "0"
+	case kind == parquet.FixedLenByteArray:
+		return strconv.FormatFloat(float64(half.To(binary.LittleEndian.Uint16(v.ByteArray()))), 'g', -1, 32)
+	case kind == parquet.Int32 && unsigned:
+		return strconv.FormatUint(uint64(v.Uint32()), 10)
+	case kind == parquet.Int64 && unsigned:
+		return strconv.FormatUint(v.Uint64(), 10)
+	case kind == parquet.Int32: // Int64 does not extend its sign
+		return strconv.Itoa(int(v.Int32()))
+	case kind == parquet.Int64:
+		return strconv.FormatInt(v.Int64(), 10)
+	case kind == parquet.Float:
+		return strconv.FormatFloat(float64(v.Float()), 'g', -1, 32)
+	case kind == parquet.Double:
+		return strconv.FormatFloat(v.Double(), 'g', -1, 64)
+	}
+	return string(v.ByteArray())
+}
