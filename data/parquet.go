@@ -57,22 +57,21 @@ func openParquet(b []byte, mem *budget.Reservation) (_ *parquetRows, err error) 
 		return nil, err
 	}
 	for _, field := range f.Schema().Fields() {
-		write := func(v parquet.Value) string { return parquetcell.Text(v, false) }
-		if logical := field.Type().LogicalType(); logical != nil && logical.UTF8 == nil && logical.Enum == nil {
-			switch kind := field.Type().Kind(); {
-			case logical.Integer != nil && logical.Integer.IsSigned:
-			case logical.Integer != nil:
-				write = func(v parquet.Value) string { return parquetcell.Text(v, true) }
-			case logical.Date != nil && kind == parquet.Int32:
-				write = func(v parquet.Value) string { return time.Unix(86400*int64(v.Int32()), 0).UTC().Format(time.DateOnly) }
-			case logical.Timestamp != nil && kind == parquet.Int64 && logical.Timestamp.Unit.Millis != nil:
-				write = stamp(time.UnixMilli)
-			case logical.Timestamp != nil && kind == parquet.Int64 && logical.Timestamp.Unit.Micros != nil:
-				write = stamp(time.UnixMicro)
-			case logical.Timestamp != nil && kind == parquet.Int64 && logical.Timestamp.Unit.Nanos != nil:
-				write = stamp(func(n int64) time.Time { return time.Unix(0, n) })
-			default:
-				return nil, fmt.Errorf("the column %q is of type %s", field.Name(), logical)
+		unsigned := parquetcell.Unsigned(field.Type())
+		write := func(v parquet.Value) string { return parquetcell.Text(v, unsigned) }
+		logical, kind := field.Type().LogicalType(), field.Type().Kind()
+		switch {
+		case logical != nil && logical.Date != nil && kind == parquet.Int32:
+			write = func(v parquet.Value) string { return time.Unix(86400*int64(v.Int32()), 0).UTC().Format(time.DateOnly) }
+		case logical != nil && logical.Timestamp != nil && kind == parquet.Int64 && logical.Timestamp.Unit.Millis != nil:
+			write = stamp(time.UnixMilli)
+		case logical != nil && logical.Timestamp != nil && kind == parquet.Int64 && logical.Timestamp.Unit.Micros != nil:
+			write = stamp(time.UnixMicro)
+		case logical != nil && logical.Timestamp != nil && kind == parquet.Int64 && logical.Timestamp.Unit.Nanos != nil:
+			write = stamp(func(n int64) time.Time { return time.Unix(0, n) })
+		default:
+			if err := parquetcell.Check(field.Name(), field.Type()); err != nil {
+				return nil, err
 			}
 		}
 		p.write = append(p.write, write)

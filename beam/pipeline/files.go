@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -130,9 +131,10 @@ func readFile(ctx context.Context, path string) ([]byte, error) {
 type parquetFile struct {
 	*parquet.File
 	io.Closer
-	path string
-	uint []bool // by column: integers have no sign
-	half []bool // likewise: it is of float16
+	path  string
+	uint  []bool  // by column: integers have no sign
+	half  []bool  // likewise: it is of float16
+	wrong []error // likewise: why it cannot be read
 }
 
 // openParquet opens a file, which is read into memory where it is not local.
@@ -172,6 +174,7 @@ func openParquet(ctx context.Context, path string) (_ *parquetFile, err error) {
 	for _, path := range f.Schema().Columns() {
 		leaf, _ := f.Schema().Lookup(path...)
 		f.uint = append(f.uint, parquetcell.Unsigned(leaf.Node.Type()))
+		f.wrong = append(f.wrong, parquetcell.Check(path[0], leaf.Node.Type()))
 	}
 	return f, nil
 }
@@ -333,6 +336,11 @@ func readNodes(ctx context.Context, c Chunk, names []string, width int) (ids []s
 			return nil, nil, fmt.Errorf("%s has %d columns of features, the model reads %d", c.Path, len(at), width)
 		}
 	}
+	for column, err := range f.wrong {
+		if _, feature := at[column]; err != nil && (feature || column == id || listed && column == list) {
+			return nil, nil, fmt.Errorf("%s: %w", c.Path, err)
+		}
+	}
 	ids, x = make([]string, c.Count), make([]float32, int(c.Count)*width)
 	err = f.rows(c, func(i int, row parquet.Row) (err error) {
 		out := x[i*width : (i+1)*width]
@@ -377,6 +385,9 @@ func readEdges(ctx context.Context, c Chunk) (ends []string, err error) {
 	target, ok2 := leaves[targetColumn]
 	if !ok1 || !ok2 {
 		return nil, fmt.Errorf("%s lacks one of the columns %s and %s, the ids of an edge's ends", c.Path, sourceColumn, targetColumn)
+	}
+	if err := cmp.Or(f.wrong[source], f.wrong[target]); err != nil {
+		return nil, fmt.Errorf("%s: %w", c.Path, err)
 	}
 	ends = make([]string, 2*c.Count)
 	err = f.rows(c, func(i int, row parquet.Row) (err error) {

@@ -71,6 +71,35 @@ func TestNegative(t *testing.T) {
 	}
 }
 
+// Decimals, dates and times are not the numbers that are stored; columns that are not read may have them.
+func TestLogicalTypes(t *testing.T) {
+	type row struct {
+		ID   string `parquet:"id"`
+		A    int64  `parquet:"a,decimal(2:18)"`
+		B    int64  `parquet:"b,timestamp"`
+		C    int64  `parquet:"c"`
+		Day  int32  `parquet:"day,date"`
+		Kind string `parquet:"kind,enum"`
+	}
+	type edge struct {
+		Source int32 `parquet:"source"`
+		Target int32 `parquet:"target,date"`
+	}
+	path := filepath.Join(t.TempDir(), "nodes.parquet")
+	if err := errors.Join(parquet.WriteFile(path, []row{{ID: "a", C: 7}}), parquet.WriteFile(path+"e", []edge{{1, 2}})); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"a": `the column "a" is of type DECIMAL`, "b": `the column "b" is of type TIMESTAMP`, "day": `the column "day" is of type DATE`, "c": ""} {
+		_, x, err := readNodes(t.Context(), Chunk{Path: path, Count: 1}, []string{name}, 1)
+		if want == "" && (err != nil || x[0] != 7) || want != "" && (err == nil || !strings.Contains(err.Error(), path+": "+want)) {
+			t.Errorf("%s: %v %v", name, x, err)
+		}
+	}
+	if _, err := readEdges(t.Context(), Chunk{Path: path + "e", Count: 1}); err == nil || !strings.Contains(err.Error(), `the column "target" is of type DATE`) {
+		t.Error(err)
+	}
+}
+
 // Shards of tables have the columns' names, and values that are not prepared.
 func TestShardsByName(t *testing.T) {
 	dir := t.TempDir()

@@ -3,12 +3,21 @@ package parquetcell
 
 import (
 	"encoding/binary"
+	"fmt"
 	"strconv"
 
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/gsrc-dev/gsrc/internal/half"
 )
+
+// Check returns an error where the values of a column are not what is stored, as decimals and times are not.
+func Check(name string, t parquet.Type) error {
+	if l := t.LogicalType(); l != nil && l.UTF8 == nil && l.Enum == nil && l.Integer == nil && l.Float16 == nil {
+		return fmt.Errorf("the column %q is of type %s, which is not read: write numbers or texts", name, l)
+	}
+	return nil
+}
 
 // Unsigned reports whether a column is of integers without a sign, which its values do not say.
 func Unsigned(t parquet.Type) bool {
