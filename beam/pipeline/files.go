@@ -143,17 +143,17 @@ func openParquet(ctx context.Context, path string) (_ *parquetFile, err error) {
 	f := &parquetFile{path: path}
 	var from io.ReaderAt
 	var size int64
-	if !strings.Contains(path, "://") {
-		local, err := os.Open(path)
+	if local(path) {
+		file, err := os.Open(path)
 		if err != nil {
 			return nil, err
 		}
-		info, err := local.Stat()
+		info, err := file.Stat()
 		if err != nil {
-			local.Close()
+			file.Close()
 			return nil, err
 		}
-		from, size, f.Closer = local, info.Size(), local
+		from, size, f.Closer = file, info.Size(), file
 	} else {
 		b, err := readFile(ctx, path)
 		if err != nil {

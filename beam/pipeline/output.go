@@ -267,28 +267,53 @@ func prepare(ctx context.Context, out string) error {
 		return err
 	}
 	defer fs.Close()
-	names, err := fs.List(ctx, join(out, "*"))
+	names, err := list(ctx, fs, out)
 	if err != nil {
 		return err
 	}
 	// The model is there from the beginning until the summary has its name.
-	left := slices.ContainsFunc(names, func(name string) bool { return filepath.Base(name) == modelName }) &&
-		!slices.ContainsFunc(names, func(name string) bool { return filepath.Base(name) == SummaryFile })
+	left := slices.Contains(names, modelName) && !slices.Contains(names, SummaryFile)
 	remover, ok := fs.(filesystem.Remover)
 	for _, name := range names {
-		if !strings.HasSuffix(name, unfinished) && !(left && shardName.MatchString(filepath.Base(name))) {
-			return fmt.Errorf("%s is not empty: it has %s; choose another folder with --out, or delete this one", out, filepath.Base(name))
+		if !strings.HasSuffix(name, unfinished) && !(left && shardName.MatchString(name)) {
+			return fmt.Errorf("%s is not empty: it has %s; choose another folder with --out, or delete this one", out, name)
 		}
 	}
 	for _, name := range names {
 		if !ok {
 			return fmt.Errorf("%s has files of a pipeline that did not end, and the file system removes none", out)
 		}
-		if err := remover.Remove(ctx, name); err != nil {
+		if err := remover.Remove(ctx, join(out, name)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// local reports whether a path is one of this machine, and not of a file system with a scheme.
+func local(path string) bool { return !strings.Contains(path, "://") }
+
+// list returns the names in a folder, none where there is no folder. File systems list by patterns, which the
+// name of a local folder may look like.
+func list(ctx context.Context, fs filesystem.Interface, dir string) (names []string, err error) {
+	if local(dir) {
+		entries, err := os.ReadDir(dir)
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		if errors.Is(err, os.ErrNotExist) {
+			err = nil
+		}
+		return names, err
+	}
+	if strings.ContainsAny(dir, `*?[\`) {
+		return nil, fmt.Errorf("--out is %s: its file system would take it for a pattern; choose a name without *, ?, [ and \\", dir)
+	}
+	paths, err := fs.List(ctx, join(dir, "*"))
+	for _, path := range paths {
+		names = append(names, filepath.Base(path))
+	}
+	return names, err
 }
 
 var shardName = regexp.MustCompile(`^(predictions|embedding|refined)-\d{5,}-of-\d{5,}\.parquet$`)

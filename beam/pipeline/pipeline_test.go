@@ -19,6 +19,7 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/container/tools"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem/memfs"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/log"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
 	_ "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism"
@@ -121,6 +122,25 @@ func TestWriteShards(t *testing.T) {
 	}
 	if err := WriteShards(t.Context(), ds, dir, 2); err == nil || !strings.Contains(err.Error(), "is not empty: it has ") {
 		t.Errorf("a folder with shards: %v", err)
+	}
+}
+
+// A folder whose name looks like a pattern is one; where folders are listed by patterns it is refused.
+func TestFolderLikePattern(t *testing.T) {
+	for _, name := range []string{"o[1]", "o*", "o?"} {
+		dir := filepath.Join(t.TempDir(), name)
+		if err := prepare(t.Context(), dir); err != nil {
+			t.Errorf("%s, which is not there: %v", name, err)
+		}
+		if err := errors.Join(os.Mkdir(dir, 0o777), os.WriteFile(filepath.Join(dir, SummaryFile), nil, 0o666)); err != nil {
+			t.Fatal(err)
+		}
+		if err := prepare(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "is not empty: it has "+SummaryFile) {
+			t.Errorf("%s, which has a summary: %v", name, err)
+		}
+		if err := prepare(t.Context(), "memfs://"+name); err == nil || !strings.Contains(err.Error(), "for a pattern") {
+			t.Errorf("memfs://%s: %v", name, err)
+		}
 	}
 }
 
