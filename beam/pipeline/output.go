@@ -16,6 +16,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/io/filesystem"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 
+	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/metrics"
@@ -248,6 +249,13 @@ func finish(ctx context.Context, out string) (*Summary, error) {
 	if err := json.Unmarshal(text, &sum); err != nil {
 		return nil, err
 	}
+	names, err := list(ctx, out)
+	if err != nil {
+		return nil, err
+	}
+	if slices.Contains(names, SummaryFile) { // a lock keeps others out of local folders only
+		return nil, fmt.Errorf("%s has a %s by now, which another pipeline has written: choose another folder with --out", out, SummaryFile)
+	}
 	for _, f := range append(slices.Clone(sum.Shards), Shard{File: SummaryFile}) {
 		if err := filesystem.Rename(ctx, fs, join(out, f.File+unfinished), join(out, f.File)); err != nil {
 			return nil, err
@@ -259,26 +267,50 @@ func finish(ctx context.Context, out string) (*Summary, error) {
 	return &sum, err
 }
 
-// prepare removes what a pipeline that did not end has left in a folder, and returns an error if
-// there is anything else.
-func prepare(ctx context.Context, out string) error {
+// leftovers returns the names of what a pipeline that did not end has left in a folder, and an error if there
+// is anything else.
+func leftovers(ctx context.Context, out string) ([]string, error) {
+	names, err := list(ctx, out)
+	if err != nil {
+		return nil, err
+	}
+	// The model is there from the beginning until the summary has its name.
+	left := slices.Contains(names, modelName) && !slices.Contains(names, SummaryFile)
+	for _, name := range names {
+		if !strings.HasSuffix(name, unfinished) && !(left && shardName.MatchString(name)) {
+			return nil, fmt.Errorf("%s is not empty: it has %s; choose another folder with --out, or delete this one", out, name)
+		}
+	}
+	return names, nil
+}
+
+// prepare keeps other processes from a folder, where it is local, and removes what a pipeline that did not end
+// has left in it.
+func prepare(ctx context.Context, out string) (unlock func(), err error) {
+	release := func() {}
+	if local(out) {
+		if release, err = manifest.LockFolder(out); err != nil {
+			return nil, err
+		}
+	}
+	names, err := leftovers(ctx, out)
+	if err == nil {
+		err = remove(ctx, out, names)
+	}
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
+func remove(ctx context.Context, out string, names []string) error {
 	fs, err := filesystem.New(ctx, out)
 	if err != nil {
 		return err
 	}
 	defer fs.Close()
-	names, err := list(ctx, fs, out)
-	if err != nil {
-		return err
-	}
-	// The model is there from the beginning until the summary has its name.
-	left := slices.Contains(names, modelName) && !slices.Contains(names, SummaryFile)
 	remover, ok := fs.(filesystem.Remover)
-	for _, name := range names {
-		if !strings.HasSuffix(name, unfinished) && !(left && shardName.MatchString(name)) {
-			return fmt.Errorf("%s is not empty: it has %s; choose another folder with --out, or delete this one", out, name)
-		}
-	}
 	for _, name := range names {
 		if !ok {
 			return fmt.Errorf("%s has files of a pipeline that did not end, and the file system removes none", out)
@@ -295,7 +327,7 @@ func local(path string) bool { return !strings.Contains(path, "://") }
 
 // list returns the names in a folder, none where there is no folder. File systems list by patterns, which the
 // name of a local folder may look like.
-func list(ctx context.Context, fs filesystem.Interface, dir string) (names []string, err error) {
+func list(ctx context.Context, dir string) (names []string, err error) {
 	if local(dir) {
 		entries, err := os.ReadDir(dir)
 		for _, e := range entries {
@@ -309,6 +341,11 @@ func list(ctx context.Context, fs filesystem.Interface, dir string) (names []str
 	if strings.ContainsAny(dir, `*?[\`) {
 		return nil, fmt.Errorf("--out is %s: its file system would take it for a pattern; choose a name without *, ?, [ and \\", dir)
 	}
+	fs, err := filesystem.New(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer fs.Close()
 	paths, err := fs.List(ctx, join(dir, "*"))
 	for _, path := range paths {
 		names = append(names, filepath.Base(path))

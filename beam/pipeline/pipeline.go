@@ -125,7 +125,7 @@ func newPipeline(ctx context.Context, o Options, kind string) (*Pipeline, error)
 	if o.changed != nil {
 		o.changed(d)
 	}
-	if err := prepare(ctx, o.Out); err != nil {
+	if _, err := leftovers(ctx, o.Out); err != nil {
 		return nil, err
 	}
 	o.width = d.Features
@@ -300,6 +300,11 @@ func (x *Pipeline) Run(ctx context.Context, runner string) (*Summary, error) {
 			return nil, err
 		}
 	}
+	unlock, err := prepare(ctx, x.options.Out)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	if err := writeFile(ctx, join(x.options.Out, modelName), func(path string) error { return os.WriteFile(path, x.model, 0o666) }); err != nil {
 		return nil, err
 	}

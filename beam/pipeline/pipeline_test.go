@@ -28,6 +28,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
@@ -129,18 +130,65 @@ func TestWriteShards(t *testing.T) {
 func TestFolderLikePattern(t *testing.T) {
 	for _, name := range []string{"o[1]", "o*", "o?"} {
 		dir := filepath.Join(t.TempDir(), name)
-		if err := prepare(t.Context(), dir); err != nil {
+		if _, err := leftovers(t.Context(), dir); err != nil {
 			t.Errorf("%s, which is not there: %v", name, err)
 		}
 		if err := errors.Join(os.Mkdir(dir, 0o777), os.WriteFile(filepath.Join(dir, SummaryFile), nil, 0o666)); err != nil {
 			t.Fatal(err)
 		}
-		if err := prepare(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "is not empty: it has "+SummaryFile) {
+		if _, err := leftovers(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "is not empty: it has "+SummaryFile) {
 			t.Errorf("%s, which has a summary: %v", name, err)
 		}
-		if err := prepare(t.Context(), "memfs://"+name); err == nil || !strings.Contains(err.Error(), "for a pattern") {
+		if _, err := leftovers(t.Context(), "memfs://"+name); err == nil || !strings.Contains(err.Error(), "for a pattern") {
 			t.Errorf("memfs://%s: %v", name, err)
 		}
+	}
+}
+
+// A pipeline, or shards, that are refused leave alone what another writes to the folder; it is refused while that
+// one runs, and not finished where another has ended.
+func TestFolderOfAnother(t *testing.T) {
+	o := killable(t)
+	o.Out = filepath.Join(t.TempDir(), "out")
+	theirs := filepath.Join(o.Out, modelName)
+	if err := errors.Join(os.Mkdir(o.Out, 0o777), os.WriteFile(theirs, nil, 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	unread := o
+	unread.Nodes = "nothing-*.parquet"
+	if _, err := Predict(t.Context(), unread); err == nil || !strings.Contains(err.Error(), "nothing-*") {
+		t.Errorf("nodes that are not there: %v", err)
+	}
+	unlock, err := manifest.LockFolder(o.Out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Predict(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Run(t.Context(), *runner); err == nil || !strings.Contains(err.Error(), "is using "+o.Out) {
+		t.Errorf("a folder that another writes to: %v", err)
+	}
+	ds, err := data.Load("synthetic", other(100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteShards(t.Context(), ds, o.Out, 1); err == nil || !strings.Contains(err.Error(), "is using "+o.Out) {
+		t.Errorf("shards to a folder that another writes to: %v", err)
+	}
+	if _, err := os.Stat(theirs); err != nil {
+		t.Errorf("what another has written is gone: %v", err)
+	}
+	unlock()
+	if _, err := p.Run(t.Context(), *runner); err != nil {
+		t.Error(err)
+	}
+	if err := os.WriteFile(filepath.Join(o.Out, SummaryFile+unfinished), []byte("{}"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := finish(t.Context(), o.Out); err == nil || !strings.Contains(err.Error(), "has a summary.json by now") {
+		t.Errorf("an output that is there: %v", err)
 	}
 }
 

@@ -94,9 +94,11 @@ func WriteShards(ctx context.Context, ds *data.Dataset, dir string, files int) e
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	if err := prepare(ctx, dir); err != nil {
+	unlock, err := prepare(ctx, dir)
+	if err != nil {
 		return err
 	}
+	defer unlock()
 	var names, features []string
 	if ds.Columns != nil {
 		features = ds.Columns.Features()

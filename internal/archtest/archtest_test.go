@@ -80,7 +80,7 @@ var rooms = []room{
 	{name: "internal/optest", may: []string{"ir", "graph", "runtime/kernels"}},
 	{name: "serve", may: []string{"export/dist", "export/onnx", "export/manifest", "runtime/ort", "infer"}},
 	// A module of its own, so that gsrc does not depend on Beam.
-	{name: "beam", may: []string{"passes", "compiler", "ir", "graph", "data", "metrics", "runtime", "runtime/kernels", "models", "export/onnx", "infer", "run"}},
+	{name: "beam", may: []string{"passes", "compiler", "ir", "graph", "data", "metrics", "runtime", "runtime/kernels", "models", "export/manifest", "export/onnx", "infer", "run"}},
 	{name: "cmd", may: []string{".", "infer", "run", "auto", "lab", "serve", "ir", "passes", "compiler", "models", "graph", "data", "config", "runtime", "runtime/gorgonia", "runtime/kernels", "runtime/cuda", "runtime/cuda/driver", "train", "metrics", "runtime/ort", "export", "export/onnx", "export/manifest", "export/inspect", "export/dist"}},
 }
 
