@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/log"
@@ -64,6 +65,14 @@ func main() {
 	beam.Init() // of a worker, does not return
 	if slog.SetDefault(slog.New(slog.DiscardHandler)); *level != "none" {
 		log.SetupLogging(*level, "text")
+	} else {
+		log.SetLogger(lastWords{})
+	}
+	if *runners.Runner == "" {
+		*runners.Runner = "prism"
+	}
+	if err := checkRunner(*runners.Runner); err != nil {
+		fail(err)
 	}
 	ctx := context.Background()
 	var err error
@@ -120,6 +129,27 @@ func refuseUndirected(flags *flag.FlagSet, dir string) (err error) {
 	return err
 }
 
+// runnerNames are what the SDK calls the runners that run a pipeline; it ends the process where one has another name.
+var runnerNames = []string{"prism", "direct", "universal", "portable", "flink", "spark", "dataflow",
+	"PrismRunner", "DirectRunner", "PortableRunner", "FlinkRunner", "SparkRunner", "DataflowRunner"}
+
+// checkRunner returns an error where no runner has a name.
+func checkRunner(name string) error {
+	if slices.Contains(runnerNames, name) {
+		return nil
+	}
+	return fmt.Errorf("--runner is %q, which is none%s", name, nearest.Hint(name, runnerNames))
+}
+
+// lastWords logs nothing but why the SDK ends the process.
+type lastWords struct{}
+
+func (lastWords) Log(_ context.Context, severity log.Severity, _ int, text string) {
+	if severity == log.SevFatal {
+		fmt.Fprintln(os.Stderr, "gsrc-beam:", text)
+	}
+}
+
 func fail(err error) {
 	fmt.Fprintln(os.Stderr, "gsrc-beam:", err)
 	os.Exit(1)
@@ -130,11 +160,7 @@ func do(ctx context.Context, o pipeline.Options, measure bool, build func(contex
 	if err != nil {
 		return err
 	}
-	runner := *runners.Runner
-	if runner == "" {
-		runner = "prism"
-	}
-	sum, err := p.Run(ctx, runner)
+	sum, err := p.Run(ctx, *runners.Runner)
 	if err != nil {
 		return err
 	}

@@ -27,6 +27,19 @@ func TestTooMany(t *testing.T) {
 	}
 }
 
+// A runner that the SDK does not know, or that runs nothing, is refused with the names of the others.
+func TestCheckRunner(t *testing.T) {
+	for name, want := range map[string]string{
+		"flnk":  `--runner is "flnk", which is none; did you mean "flink"?`,
+		"dot":   `--runner is "dot", which is none; there are prism, direct, universal, `,
+		"prism": "",
+	} {
+		if err := checkRunner(name); (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // A run that was trained on directed edges takes no --directed=false; without the flag it does as it did in training.
 func TestDirectedGivenAsFalse(t *testing.T) {
 	dir := t.TempDir()
