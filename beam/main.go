@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -59,7 +60,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "gsrc-beam:", tooMany(flag.Arg(0)))
 		os.Exit(2)
 	}
-	if err := refuseUndirected(flag.CommandLine, o.Run); err != nil {
+	if err := cmp.Or(refuseUndirected(flag.CommandLine, o.Run), refuseUnwaited(flag.CommandLine)); err != nil {
 		fail(err)
 	}
 	beam.Init() // of a worker, does not return
@@ -124,6 +125,16 @@ func refuseUndirected(flags *flag.FlagSet, dir string) (err error) {
 	flags.Visit(func(f *flag.Flag) {
 		if f.Name == "directed" && f.Value.String() == "false" && dir != "" {
 			err = run.RefuseUndirected(dir)
+		}
+	})
+	return err
+}
+
+// refuseUnwaited refuses the SDK's flags by which a job does not run, or is not waited for.
+func refuseUnwaited(flags *flag.FlagSet) (err error) {
+	flags.Visit(func(f *flag.Flag) {
+		if (f.Name == "dry_run" || f.Name == "async") && f.Value.String() == "true" {
+			err = fmt.Errorf("--%s was given: gsrc-beam runs the job and waits for its end, when files of the output get their names; leave the flag out", f.Name)
 		}
 	})
 	return err

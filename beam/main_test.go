@@ -40,6 +40,22 @@ func TestCheckRunner(t *testing.T) {
 	}
 }
 
+// Jobs run, and are waited for.
+func TestUnwaited(t *testing.T) {
+	for _, name := range []string{"dry_run", "async"} {
+		for value, want := range map[string]bool{"true": true, "false": false} {
+			flags := flag.NewFlagSet("", flag.ContinueOnError)
+			flags.Bool(name, false, "")
+			if err := flags.Parse([]string{"--" + name + "=" + value}); err != nil {
+				t.Fatal(err)
+			}
+			if err := refuseUnwaited(flags); (err != nil) != want || want && !strings.HasPrefix(err.Error(), "--"+name+" was given: ") {
+				t.Errorf("--%s=%s: %v", name, value, err)
+			}
+		}
+	}
+}
+
 // A run that was trained on directed edges takes no --directed=false; without the flag it does as it did in training.
 func TestDirectedGivenAsFalse(t *testing.T) {
 	dir := t.TempDir()
