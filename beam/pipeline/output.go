@@ -159,23 +159,34 @@ func (s *state) finite(name string) ([]float32, error) {
 	return data, nil
 }
 
-// writeFile has a file written beside the process and copies it to a path of any file system.
-func writeFile(ctx context.Context, path string, write func(local string) error) error {
-	dir, err := os.MkdirTemp("", "gsrc-beam-")
+// writeFile has a file written in a folder of its own, from which it is moved to a local path, or copied to one of
+// another file system. In the first case that folder is beside the path, where the next command removes what is left.
+func writeFile(ctx context.Context, path string, write func(file string) error) error {
+	parent := ""
+	if local(path) {
+		parent = filepath.Dir(path)
+		if err := os.MkdirAll(parent, 0o755); err != nil {
+			return err
+		}
+	}
+	dir, err := os.MkdirTemp(parent, "gsrc-beam-*"+unfinished)
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	local := filepath.Join(dir, "shard.parquet")
-	if err := write(local); err != nil {
+	file := filepath.Join(dir, "shard.parquet")
+	if err := write(file); err != nil {
 		return err
+	}
+	if local(path) {
+		return os.Rename(file, path)
 	}
 	fs, err := filesystem.New(ctx, path)
 	if err != nil {
 		return err
 	}
 	defer fs.Close()
-	from, err := os.Open(local)
+	from, err := os.Open(file)
 	if err != nil {
 		return err
 	}
@@ -261,8 +272,9 @@ func finish(ctx context.Context, out string) (*Summary, error) {
 			return nil, err
 		}
 	}
-	if r, ok := fs.(filesystem.Remover); ok {
-		err = r.Remove(ctx, join(out, modelName))
+	// The model, and what workers were writing that were ended and replaced.
+	if names, err = list(ctx, out); err == nil {
+		err = remove(ctx, out, slices.DeleteFunc(names, func(name string) bool { return !strings.HasSuffix(name, unfinished) }))
 	}
 	return &sum, err
 }
@@ -304,6 +316,7 @@ func prepare(ctx context.Context, out string) (unlock func(), err error) {
 	return release, nil
 }
 
+// remove removes what has one of the names in a folder, with what is in it where it is a local folder.
 func remove(ctx context.Context, out string, names []string) error {
 	fs, err := filesystem.New(ctx, out)
 	if err != nil {
@@ -312,10 +325,15 @@ func remove(ctx context.Context, out string, names []string) error {
 	defer fs.Close()
 	remover, ok := fs.(filesystem.Remover)
 	for _, name := range names {
-		if !ok {
-			return fmt.Errorf("%s has files of a pipeline that did not end, and the file system removes none", out)
+		switch {
+		case local(out):
+			err = os.RemoveAll(join(out, name))
+		case ok:
+			err = remover.Remove(ctx, join(out, name))
+		default:
+			err = fmt.Errorf("%s has files of a pipeline that did not end, and the file system removes none", out)
 		}
-		if err := remover.Remove(ctx, join(out, name)); err != nil {
+		if err != nil {
 			return err
 		}
 	}

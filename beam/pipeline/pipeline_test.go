@@ -192,6 +192,33 @@ func TestFolderOfAnother(t *testing.T) {
 	}
 }
 
+// A process that ends while it writes a file leaves it in the folder of the output, from which the next removes it.
+func TestEndedWhileWriting(t *testing.T) {
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "nowhere"))
+	out := filepath.Join(t.TempDir(), "out")
+	path := join(out, "a.parquet"+unfinished)
+	if err := writeFile(t.Context(), path, func(file string) error {
+		names, err := leftovers(t.Context(), out)
+		if err != nil || len(names) != 1 {
+			t.Errorf("while a file is written: %v %v", names, err)
+		}
+		return errors.Join(os.WriteFile(file, nil, 0o666), os.CopyFS(join(out, "killed"+unfinished), os.DirFS(filepath.Dir(file))))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := leftovers(t.Context(), out); err != nil || !slices.Equal(names, []string{"a.parquet" + unfinished, "killed" + unfinished}) {
+		t.Errorf("when it is written: %v %v", names, err)
+	}
+	unlock, err := prepare(t.Context(), out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+	if names, err := list(t.Context(), out); err != nil || len(names) != 0 {
+		t.Errorf("before the next: %v %v", names, err)
+	}
+}
+
 // What is missing of the options, or wrong, is named as its flag is.
 func TestRefusedOptions(t *testing.T) {
 	good := Options{Run: "run", Nodes: "nodes", Edges: "edges", Out: "out"}
@@ -671,7 +698,7 @@ func TestBadFiles(t *testing.T) {
 func looksWhole(t *testing.T, out string) (names []string) {
 	t.Helper()
 	_ = filepath.WalkDir(out, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && !strings.HasSuffix(path, unfinished) {
+		if err == nil && !d.IsDir() && !strings.Contains(path, unfinished) {
 			names = append(names, path)
 		}
 		return nil
