@@ -30,6 +30,7 @@ var (
 	kindEncoding  = kind{http.StatusUnsupportedMediaType, codes.InvalidArgument, "encoding"}
 	kindFixed     = kind{http.StatusConflict, codes.FailedPrecondition, "conflict"}
 	kindBusy      = kind{http.StatusServiceUnavailable, codes.Unavailable, "busy"}
+	kindGone      = kind{499, codes.Canceled, "gone"} // 499 is nginx's: nobody reads it but in logs
 	kindLate      = kind{http.StatusGatewayTimeout, codes.DeadlineExceeded, "late"}
 	kindInternal  = kind{http.StatusInternalServerError, codes.Internal, "internal"}
 )
@@ -78,7 +79,7 @@ func kindOf(err error) *failure {
 	case errors.Is(err, context.DeadlineExceeded):
 		return &failure{kindLate, "no answer within the time limit (--timeout)"}
 	case errors.Is(err, context.Canceled):
-		return &failure{kindLate, "the client has gone"}
+		return &failure{kindGone, "the client has gone"}
 	}
 	return &failure{kindInternal, err.Error()}
 }

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc/codes"
 )
 
 // A log that nobody reads holds up no answer. What is dropped is counted, and said in the log.
@@ -62,5 +65,24 @@ func TestUnreadLog(t *testing.T) {
 	asked := strings.Count(got.String(), "msg=request")
 	if want := fmt.Sprintf("%d lines of the log were dropped", dropped); !strings.Contains(got.String(), want) || whole+asked+int(dropped) != lines+5 || !strings.HasSuffix(got.String(), "\nthe end\n") {
 		t.Errorf("%d lines were logged and %d dropped, of %d; it says %.200q", whole+asked, dropped, lines+5, got.String()[max(0, got.Len()-200):])
+	}
+}
+
+// A client that has gone before its answer is no failure of the server.
+func TestClientGone(t *testing.T) {
+	var log bytes.Buffer
+	s := newServer(t, Options{Requests: slog.New(slog.NewTextHandler(&log, nil))})
+	for _, x := range []struct {
+		err  error
+		want string
+	}{{context.Canceled, "level=WARN msg=request protocol=http model=nodes code=499 "}, {context.DeadlineExceeded, "level=ERROR msg=request protocol=http model=nodes code=504 "}} {
+		log.Reset()
+		f := classify(fmt.Errorf("the model: %w", x.err))
+		if s.begin("http", "nodes")(nil, strconv.Itoa(f.http), f); !strings.Contains(log.String(), x.want) || !strings.Contains(log.String(), "why="+f.why) {
+			t.Errorf("%v: %s", x.err, log.String())
+		}
+	}
+	if f := classify(context.Canceled); f.why != "gone" || f.grpc != codes.Canceled {
+		t.Errorf("over gRPC %v, %s", f.grpc, f.why)
 	}
 }

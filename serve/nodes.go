@@ -131,7 +131,7 @@ func (m *update) infer(ctx context.Context, r *Request) (*Result, error) {
 	}
 	u.Key = r.IdempotencyKey
 	a, err := m.graph.Update(ctx, u)
-	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
 		return nil, fail(kindLate, "no answer within the time limit; the update may have been applied, or will be: to find out, send it again with its idempotency_key")
 	}
 	if err != nil {

@@ -465,7 +465,7 @@ func TestPipeline(t *testing.T) {
 	}
 	idle := s.budget.Used()
 	for protocol, ask := range map[string]client{"http": overHTTP(h.Client(), h.URL, true), "grpc": overGRPC(t, s)} {
-		code := map[string]string{"http": "504", "grpc": "DeadlineExceeded"}[protocol]
+		code := map[string]string{"http": "499", "grpc": "Canceled"}[protocol]
 		gone, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() {
