@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/internal/rss"
 	"github.com/gsrc-dev/gsrc/internal/scratch"
 	"github.com/gsrc-dev/gsrc/metrics"
@@ -24,7 +23,7 @@ type Result struct {
 	// TestAcc is the accuracy on the test nodes at the kept epoch; null if the
 	// split has none.
 	TestAcc    *float64 `json:"test_acc"`
-	ValAcc     float64  `json:"val_acc"`      // in JSON null where Val is
+	ValAcc     float64  `json:"val_acc"`      // 0 where Val is null
 	BestEpoch  int      `json:"best_epoch"`   // from 1; 0 where nothing was judged
 	WallS      float64  `json:"wall_s"`       // earlier parts of a resumed run included
 	PeakRSSMiB *float64 `json:"peak_rss_mib"` // of the process so far; null where the system does not say
@@ -71,18 +70,6 @@ type Result struct {
 
 	// Trained is the model itself.
 	Trained *Model `json:"-"`
-}
-
-// MarshalJSON writes null for the validation accuracy of a run without labels.
-func (r Result) MarshalJSON() ([]byte, error) {
-	type plain Result
-	if r.Val != nil || r.BestEpoch > 0 { // results of early versions have no Val
-		return atomicfile.JSON(plain(r))
-	}
-	return atomicfile.JSON(struct {
-		plain
-		ValAcc *float64 `json:"val_acc"`
-	}{plain: plain(r)})
 }
 
 // Quality holds a refined graph against the truth of a generated one. Values

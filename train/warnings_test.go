@@ -27,8 +27,8 @@ func TestWarnings(t *testing.T) {
 		return r
 	}
 	sound, all := labels, make([]int32, n)
-	few := make([]int32, n) // of ten rare test nodes two are found
-	few[0], few[10] = 1, 1
+	found := make([]int32, n) // of ten rare test nodes two are found
+	found[0], found[10] = 1, 1
 	for _, x := range []struct {
 		what      string
 		predicted []int32
@@ -39,7 +39,7 @@ func TestWarnings(t *testing.T) {
 		{"one class", all, Result{Val: report(90, 47, 70), Test: report(90, 47, 70)},
 			[]string{`the class "left" is never predicted, though 10 of the test nodes have it`, `the accuracy of 90.00 % is no better than that of always answering "stayed", 90.00 %`}},
 		{"classes of which no node is judged", sound, Result{Val: report(92, 70, 80), Test: report(92, 70, 80)}, nil},
-		{"rare classes", few, Result{Val: report(92, 70, 80), Test: report(92, 70, 80)}, []string{"macro-F1 is 22.0 points below"}},
+		{"rare classes", found, Result{Val: report(92, 70, 80), Test: report(92, 70, 80)}, []string{"macro-F1 is 22.0 points below"}},
 		{"chance", sound, Result{Val: report(91, 80, 51), Test: report(91, 80, 51)}, []string{"AUC is 51.0 %"}},
 		{"few of a class", sound, Result{Test: few(60.6)}, []string{`AUC is 60.6 %, and 50 % is chance: only 8 of the test nodes are of class "left", with which two standard errors are 20.5 points`}},
 		{"enough of a class", sound, Result{Test: few(71)}, nil},
