@@ -1,7 +1,6 @@
 package train
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/config"
@@ -414,7 +413,7 @@ func (n nodeTask) firstBatch(prog *ir.Module, name string, cfg *config.Config, s
 			return list, 0, nil // it is refused when it starts
 		}
 		if name != "joint" {
-			hops = cmp.Or(divided(prog.Func(name)), hops)
+			hops = stepHops(prog, name, hops)
 		}
 		fanouts, err := fanOutsOf(cfg, hops, of, prog.Name)
 		if err != nil {

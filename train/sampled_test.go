@@ -173,6 +173,43 @@ func TestDrawnWeightsAreGivenOnce(t *testing.T) {
 	}
 }
 
+// A loss may read neighbours, or values of edges, where predictions read none.
+func TestDrawnForTheLoss(t *testing.T) {
+	ds := synthetic(t, 3)
+	weighted := *ds
+	weighted.Graph = &graph.Graph{N: ds.Graph.N, Edges: ds.Graph.Edges, Weights: make([]float32, len(ds.Graph.Edges))}
+	for i := range weighted.Graph.Weights {
+		weighted.Graph.Weights[i] = 1 + float32(i%4)
+	}
+	module, err := ir.ParseNamed("mine.gsr", `module @mine {edge_weights=true}
+param $v: f32[features,classes] {group="classifier", init="glorot"}
+func @train(%x: f32[N,features], %g: graph<N,E>, %w: f32[E], %train_idx: i64[T], %labels: i64[T]) -> (loss: f32[]) {differentiate="loss"} {
+  %q = square %w : f32[E]
+  %s = edge_sum %g, %q {side="dst"} : f32[N]
+  %c = unsqueeze %s : f32[N,1]
+  %l = matmul %x, $v : f32[N,classes]
+  %y = mul %l, %c : f32[N,classes]
+  %rows = gather %y, %train_idx : f32[T,classes]
+  %xent = cross_entropy %rows, %labels : f32[]
+  return %xent
+}
+func @classify(%x: f32[N,features], %g: graph<N,E>) -> (logits: f32[N,classes], probabilities: f32[N,classes]) {
+  %l = matmul %x, $v : f32[N,classes]
+  %p = softmax %l : f32[N,classes]
+  return %l, %p
+}
+`, ir.Names{Values: map[string]any{"features": int64(ds.X.Cols), "classes": int64(ds.Classes)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := Job{Model: "mine.gsr", Module: module, Task: Nodes(&weighted)}
+	tr := started(t, job, configure(t, "gcn", "train.sampler=neighbors", "train.fanouts=4"), Options{})
+	defer tr.close()
+	if fanouts, err := drawnBy(tr, "train"); err != nil || !slices.Equal(fanouts, []int{4}) {
+		t.Errorf("%v neighbours are drawn, error %v; want 4 of one hop", fanouts, err)
+	}
+}
+
 // Batches with drawn neighbours give the same bits for any number of threads, from memory
 // and from a store, and after an interruption.
 func TestNeighborsDeterminism(t *testing.T) {

@@ -56,8 +56,8 @@ func takesSeedEdges(m *ir.Module) bool {
 }
 
 // drawnBy returns how many neighbours are drawn of a node in the steps of a function, by hop from
-// the seeds: those of the graph for the encoder, or else those that predictions read, or of these
-// the ones by which the function is divided: a loss may read no neighbours that smooth predictions.
+// the seeds: those of the graph for the encoder, or else those that predictions read ([stepHops]), or of
+// these the ones by which the function is divided: a loss may read no neighbours that smooth predictions.
 func drawnBy(t *trainer, name string) (fanouts []int, err error) {
 	of := "classify"
 	if name == "pretrain" || name == "encode" {
@@ -71,7 +71,23 @@ func drawnBy(t *trainer, name string) (fanouts []int, err error) {
 	if err != nil {
 		return nil, noSampling(t, neighbors, err.Error())
 	}
-	return fanOutsOf(t.cfg, cmp.Or(divided(t.prog.Func(name)), hops), of, t.job.Model)
+	return fanOutsOf(t.cfg, stepHops(t.prog.Module, name, hops), of, t.job.Model)
+}
+
+// stepHops is how many steps away from the seeds nodes are drawn for a function, where predictions read
+// so many: as many as it is divided by, or else what a program's loss reads, if that is more.
+func stepHops(prog *ir.Module, name string, predicted int) int {
+	if n := divided(prog.Func(name)); n > 0 || name != "train" {
+		return cmp.Or(n, predicted)
+	}
+	f := passes.WithSetup(prog, name).Func(name)
+	hops := hopsOf(f)
+	for _, r := range f.Results {
+		if r.Value.Type.Rank() == 0 && !strings.HasPrefix(r.Name, passes.GradPrefix) {
+			predicted = max(predicted, hops[r.Value])
+		}
+	}
+	return predicted
 }
 
 // divided is by how many hops a function is, or 0.
@@ -158,7 +174,16 @@ func compiledHops(f *ir.Func) (int, error) {
 	if op, _ := readsWhole(f, false); op != nil {
 		return 0, fmt.Errorf("%s gives every node something of the whole graph", op.Name())
 	}
-	depth, most := map[*ir.Value]int{}, 0
+	hops := 0
+	for _, n := range hopsOf(f) {
+		hops = max(hops, n)
+	}
+	return hops, nil
+}
+
+// hopsOf is by value how many steps away the nodes are that are read for one of its rows.
+func hopsOf(f *ir.Func) map[*ir.Value]int {
+	depth := map[*ir.Value]int{}
 	for _, op := range f.Body {
 		d := 0
 		for i, v := range op.Operands {
@@ -179,9 +204,8 @@ func compiledHops(f *ir.Func) (int, error) {
 		for _, r := range op.Results {
 			depth[r] = d
 		}
-		most = max(most, d)
 	}
-	return most, nil
+	return depth
 }
 
 // sampledModule is the model on weighted edges as far as it counts them: that of the zoo as it is built for
