@@ -61,8 +61,9 @@ func OnDrawn(m *ir.Module, name string) error {
 // WeighDrawn returns a module whose function, which has the graph %g without weights, has these, %w f32[E],
 // where its operations have a place for them: what a drawn entry stands for, as if it weighed so in
 // the data. A function whose values of entries do more than fill such places, or be factors of what sums
-// add, is left as it is: they might count twice. It reports whether all sums over neighbours are weighed,
-// those of candidates by samples. The module is one before all passes.
+// add, is left as it is: they might count twice. It reports whether all sums over neighbours are weighed
+// once, by %w of its own where the function has it, those of candidates by samples. The module is one before
+// all passes.
 func WeighDrawn(m *ir.Module, name string) (weighed *ir.Module, all bool) {
 	weighed = m.Clone()
 	f := weighed.Func(name)
@@ -75,8 +76,8 @@ func WeighDrawn(m *ir.Module, name string) (weighed *ir.Module, all bool) {
 		}
 	}
 	weighed = m.Clone()
-	_, all = weigh(weighed, weighed.Func(name), nil, weighed.Func(name).Arg("w"))
-	return m, all
+	once, all := weigh(weighed, weighed.Func(name), nil, weighed.Func(name).Arg("w"))
+	return m, once && all
 }
 
 // weigh fills the places for weights of a graph, if it is given, and reports whether each sum is of
@@ -114,7 +115,7 @@ func weigh(m *ir.Module, f *ir.Func, g, w *ir.Value) (once, all bool) {
 			}
 			if i < len(op.Operands) && weighed[op.Operands[i]] {
 				reached++
-				once = once && (takes || op.Name() == "mul" || op.Name() == "edge_sum" || calls != nil)
+				once = once && (takes || place.Linear || calls != nil)
 			}
 		}
 		once = once && reached < 2

@@ -135,6 +135,8 @@ func TestDrawnWeightsAreGivenOnce(t *testing.T) {
 		"a parameter of their name":       {program("", "w", "", plain), "no weight of edges reaches", ds},
 		"sums into a block":               {program("", "u", "", "  %b, %src, %ent = sample_block %g, %train_idx : graph<T,e,s>, i64[s], i64[e]\n  %hs = gather %h, %src : f32[s,hidden]\n  %y = spmm %b, _, _, %hs : f32[T,hidden]\n  %s = scatter_add %y, %train_idx : f32[N,hidden]\n"), "no weight of edges reaches", ds},
 		"weights that are not declared":   {program("", "u", ", %w: f32[E]", "  %s = spmm %g, %w, _, %h : f32[N,hidden]\n"), "{edge_weights=true}", ds},
+		"weights that are squared":        {program(" {edge_weights=true}", "u", ", %w: f32[E]", "  %q = square %w : f32[E]\n  %s = spmm %g, %q, _, %h : f32[N,hidden]\n"), "multiply what is summed by %w once", &weighted},
+		"weights that are scaled":         {program(" {edge_weights=true}", "u", ", %w: f32[E]", "  %q = scale_grad %w {factor=0.5} : f32[E]\n  %s = spmm %g, %q, _, %h : f32[N,hidden]\n"), "", &weighted},
 		"weights that are declared":       {program(" {edge_weights=true}", "u", ", %w: f32[E]", "  %s = spmm %g, %w, _, %h : f32[N,hidden]\n"), "", &weighted},
 		"rows by other numbers":           {program("", "u", "", "  %s0 = spmm %g, _, _, %h : f32[N,hidden]\n  %hr = gather %h, %labels : f32[T,hidden]\n  %z = reduce_mean %hr {axis=\"all\"} : f32[]\n  %s = add %s0, %z : f32[N,hidden]\n"), "reads all rows of %h (gather)", ds},
 		"sums over entries out of a node": {program("", "u", "", "  %s = spmm %g, _, _, %h {transpose=true} : f32[N,hidden]\n"), "sums %h over the entries out of a node (spmm {transpose=true})", ds},

@@ -225,6 +225,10 @@ func (n nodeTask) sampledModule(t *trainer, names []string) *ir.Module {
 	for _, name := range names {
 		var all bool
 		if given, all = passes.WeighDrawn(given, name); !all && t.opts.Warn != nil && !t.opts.Resume {
+			if t.module.Func(name).Arg("w") != nil {
+				t.opts.Warn(fmt.Sprintf("@%s sums over neighbours with values that %%w does not reach, or not once as a factor: in %%w each of the edges that train.sampler = neighbors draws weighs what it stands for, and these sums are not those of the whole graph; multiply what is summed by %%w once", name))
+				continue
+			}
 			t.opts.Warn(fmt.Sprintf("@%s sums over neighbours with values that no weight of edges reaches, or more than one might: in these sums each of the edges that train.sampler = neighbors draws counts as one, and they are not those of the whole graph; give it the argument %%w: f32[E], multiply the values by it once, and write {edge_weights=true} behind the name of the module", name))
 		}
 	}
