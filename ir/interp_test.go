@@ -357,6 +357,7 @@ func TestGrad(t *testing.T) {
 		{"gradient", "%q = square %x : f64[2]\n%e = reduce_sum %q {axis=\"all\"} : f64[]\n%g = grad %e, %x : f64[2]\n%b = mul %g, %x : f64[2]", []float64{6, -2}},
 		{"gradient with a stopped value", "%s = stop_gradient %x : f64[2]\n%q = square %x : f64[2]\n%p = mul %q, %s : f64[2]\n%e = reduce_sum %p {axis=\"all\"} : f64[]\n%g = grad %e, %x : f64[2]\n%b = mul %g, %x : f64[2]", []float64{9, 1}},
 		{"stopped gradient", "%q = square %x : f64[2]\n%e = reduce_sum %q {axis=\"all\"} : f64[]\n%g = grad %e, %x : f64[2]\n%s = stop_gradient %g : f64[2]\n%b = mul %s, %x : f64[2]", []float64{3, -1}},
+		{"gradient with a scaled value", "%s = scale_grad %x {factor=0.3} : f64[2]\n%p = mul %s, %x : f64[2]\n%e = reduce_sum %p {axis=\"all\"} : f64[]\n%b = grad %e, %x : f64[2]", []float64{0.6, 0.6}},
 		{"independent", "%b = square $w : f64[2]", []float64{0, 0}},
 	} {
 		out := run(t, "module @m param $w: f64[2] func @f(%x: f64[2]) -> (d: f64[2]) {\n"+c.body+`
@@ -365,7 +366,7 @@ func TestGrad(t *testing.T) {
 			return %d
 		}`, []Val{vector(x...)}, map[string]*Tensor{"w": vector(3, 5).T})
 		for i, want := range c.want {
-			if got := out[0].T.Data[i]; !near(got, want, 1e-8) {
+			if got := out[0].T.Data[i]; !near(got, want, 1e-7) {
 				t.Errorf("%s: element %d is %.10g, want %.10g", c.name, i, got, want)
 			}
 		}

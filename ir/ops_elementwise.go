@@ -288,8 +288,12 @@ var elementwiseOps = []OpDef{
 		VJP:   func(c *VJPCtx) []*Value { return []*Value{c.Scale(c.Ct[0], c.Op.Float("factor"))} },
 		Eval: func(c *EvalCtx) {
 			x, at, y, factor := c.T(0), c.atBase(0), c.New(0), c.Op.Float("factor")
+			from := at
+			if c.Base != nil { // which an outer gradient has moved less than the operand
+				from = c.baseOut[0].T
+			}
 			for i, v := range at.Data {
-				y.Data[i] = v + float64(factor*(x.Data[i]-v))
+				y.Data[i] = from.Data[i] + float64(factor*(x.Data[i]-v))
 			}
 		},
 	},
