@@ -216,6 +216,13 @@ func (t *graphSteps) classify(graphs []int32) error {
 		for i, g := range part {
 			copy(t.logits.F32[int(g)*k:][:k], out.F32[i*k:])
 		}
+		if !t.judgedOnce {
+			probs, err := f.Read("probabilities")
+			if err != nil {
+				return err
+			}
+			return t.checkProbabilities(probs)
+		}
 		return nil
 	})
 }

@@ -107,7 +107,14 @@ func (t *nodeSteps) evaluate() (score, error) {
 		if err != nil {
 			return score{}, err
 		}
-		return t.scoreLogits(c.Result("logits"))
+		s, err := t.scoreLogits(c.Result("logits"))
+		if err == nil && !t.judgedOnce {
+			var probs *runtime.Buffer
+			if probs, err = onHost(c, "probabilities"); err == nil {
+				err = t.checkProbabilities(probs)
+			}
+		}
+		return s, err
 	}
 	logits, _, err := t.classify(g, w, changed)
 	if err != nil {
@@ -323,14 +330,11 @@ func (t *nodeSteps) classify(g, w *runtime.Buffer, rebind bool) (logits, probs *
 	if err != nil {
 		return nil, nil, err
 	}
-	logits, probs = c.Result("logits"), c.Result("probabilities")
-	if f, ok := c.(*function); ok { // and not chunks, which the host has
-		if logits, err = f.Read("logits"); err == nil {
-			probs, err = f.Read("probabilities")
-		}
-		if err != nil {
-			return nil, nil, err
-		}
+	if logits, err = onHost(c, "logits"); err == nil {
+		probs, err = onHost(c, "probabilities")
+	}
+	if err != nil {
+		return nil, nil, err
 	}
 	if err := t.checkLogits(logits); err != nil {
 		return nil, nil, err
@@ -338,7 +342,15 @@ func (t *nodeSteps) classify(g, w *runtime.Buffer, rebind bool) (logits, probs *
 	if !kernels.Finite(logits.F32) {
 		return nil, nil, t.nonFinite(&function{}, t.state.Step(), "a logit of the evaluation")
 	}
-	return logits, probs, nil
+	return logits, probs, t.checkProbabilities(probs)
+}
+
+// onHost is a result where the host sees it, as those of chunks are.
+func onHost(c results, name string) (*runtime.Buffer, error) {
+	if f, ok := c.(*function); ok {
+		return f.Read(name)
+	}
+	return c.Result(name), nil
 }
 
 func (t *nodeSteps) checkLogits(logits *runtime.Buffer) error {

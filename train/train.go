@@ -119,6 +119,8 @@ type trainer struct {
 	started time.Time
 	before  time.Duration // of earlier parts of a resumed run
 	resumed bool
+
+	judgedOnce bool // probabilities have been checked
 }
 
 // Train trains a model. The error of a stopped run is [ErrInterrupted],
@@ -366,6 +368,29 @@ func checkSignatures(m *ir.Module, items ir.Dim, args map[string]ir.Type) error 
 			case !fits(v.Type, want):
 				return ir.Errorf(f, "@classify has the result %s: %s, want %s", name, v.Type, want)
 			}
+		}
+	}
+	return nil
+}
+
+// checkProbabilities returns an error if the probabilities that a program of the user's gives are none.
+// What is not finite is told by the logits.
+func (t *trainer) checkProbabilities(probs *runtime.Buffer) error {
+	t.judgedOnce = true
+	if _, err := models.Lookup(t.job.Model); err == nil || probs == nil {
+		return nil
+	}
+	f := t.module.Func("classify")
+	for i, row := 0, 0; i < len(probs.F32); i, row = i+t.info.Classes, row+1 {
+		sum := 0.
+		for _, v := range probs.F32[i:][:t.info.Classes] {
+			if v < -1e-6 {
+				return ir.Errorf(f, "@classify has the result probabilities, of which row %d holds %g: each must be 0 or more, and the sum of a row 1; write the softmax of the logits", row, v)
+			}
+			sum += float64(v)
+		}
+		if math.Abs(sum-1) > 1e-3 {
+			return ir.Errorf(f, "@classify has the result probabilities, of which row %d has the sum %.4g: it must be 1, and none below 0; write the softmax of the logits", row, sum)
 		}
 	}
 	return nil
