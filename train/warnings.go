@@ -171,7 +171,7 @@ func (t *verdict) majority(judged []int32) (class int, acc float64) {
 // Bounds of what is said of a result.
 const (
 	fewNodes     = 50   // with fewer, shares are not compared
-	fewOfClass   = 5    // with fewer, a class may well be missed
+	fewOfClass   = 5    // with fewer, a class may well be missed, and an AUC be chance
 	farBelow     = 15.  // points of macro-F1 below accuracy
 	nearChance   = 55.  // AUC below this, or within two standard errors of 50
 	farApart     = 5.   // points between validation and test, and three standard errors
@@ -219,7 +219,10 @@ func (t *verdict) warnings(res *Result, predicted, judged []int32) (list []strin
 			least, text := nearChance, "the model hardly tells the classes apart"
 			if len(r.Confusion) == 2 {
 				class, n, m := rarer(r)
-				if wide := 2 * spreadOfAUC(50, n, m); 50+wide > least {
+				if n > 0 && n < fewOfClass {
+					least = 0
+					say("the AUC of %.1f %% rests on %.0f of the %s, all that are of class %s: it says little", *r.AUC, n, of, t.info.ClassName(class))
+				} else if wide := 2 * spreadOfAUC(50, n, m); 50+wide > least {
 					least, text = 50+wide, fmt.Sprintf("only %.0f of the %s are of class %s, with which two standard errors are %.1f points", n, of, t.info.ClassName(class), wide)
 				}
 			}

@@ -42,6 +42,8 @@ func TestWarnings(t *testing.T) {
 		{"rare classes", found, Result{Val: report(92, 70, 80), Test: report(92, 70, 80)}, []string{"macro-F1 is 22.0 points below"}},
 		{"chance", sound, Result{Val: report(91, 80, 51), Test: report(91, 80, 51)}, []string{"AUC is 51.0 %"}},
 		{"few of a class", sound, Result{Test: few(60.6)}, []string{`AUC is 60.6 %, and 50 % is chance: only 8 of the test nodes are of class "left", with which two standard errors are 20.5 points`}},
+		{"four of a class", sound, Result{Test: &metrics.Report{Nodes: 104, Accuracy: 99, MacroF1: 99, AUC: auc(100), Confusion: [][]int{{100, 0}, {1, 3}}}},
+			[]string{`the AUC of 100.0 % rests on 4 of the test nodes, all that are of class "left": it says little`}},
 		{"enough of a class", sound, Result{Test: few(71)}, nil},
 		{"a difference of few", sound, Result{Test: few(80), Scale: &Scale{NoEdges: &Baseline{Model: "mlp", AUC: auc(82)}, RawGraph: &Baseline{Model: "gcn", AUC: auc(84)}}},
 			[]string{"the edges add nothing that shows here: without them mlp has AUC 82.0 %, this model 80.0 %, and a standard error is 9.4 points"}},
