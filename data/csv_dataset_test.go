@@ -166,6 +166,8 @@ func TestFolderFaults(t *testing.T) {
 		{"line ends of both kinds", "source,target\nann,bob\rbob,cid\n", nodes, []string{"edges.csv:2", "carriage return alone"}},
 		{"semicolons", "a;b\n", nodes, []string{"separated by semicolons"}},
 		{"unknown end among known ones", "payer,payee,amount,at\n1,2,9,x\n2,EXT,9,x\n3,4,9,y\n", "id,x\n1,1\n2,1\n3,1\n4,1\n", []string{`edges.csv:3:3: "EXT"`, "nodes.csv has no node of this id"}},
+		{"unknown end beside numbers that are ids", "payer,payee,month\n1,2,4\n2,9,4\n3,4,4\n", "id,x\n1,1\n2,1\n3,1\n4,1\n", []string{"edges.csv:1:1", `the columns "payer", "payee", "month" all hold ids of nodes, or do so in most rows`}},
+		{"unknown end beside such a weight", "payer,payee,weight\n1,2,4\n2,9,4\n3,4,4\n", "id,x\n1,1\n2,1\n3,1\n4,1\n", []string{`edges.csv:3:3: "9"`, "nodes.csv has no node of this id"}},
 		{"mostly unknown ends", "payer,payee,amount,at\n1,X,9,x\n2,EXT,9,x\n3,4,9,y\n", "id,x\n1,1\n2,1\n3,1\n4,1\n", []string{"edges.csv:1:20", "--source and --target", `"payer" has ids of nodes in 3 of the first 3 rows; "payee" has ids of nodes in 1 of the first 3 rows, and "X" is none`}},
 		{"ends of another form", "payer,payee,amount,at\n7,8,9,x\n8,7,9,x\n", "id,x\n07,1\n08,1\n", []string{"edges.csv:1:20", `such as "07": below the header is "7", "8", "9", "x"`}},
 		{"one column", "a\nb\n", nodes, []string{"edges.csv:1:1", "expected source,target"}},

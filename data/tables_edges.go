@@ -44,7 +44,7 @@ func (r *tableReader) edges(from tableFile, nodes *nodeTable, n int, e *edgeList
 			if fields > 3 {
 				e := t.fault(3, "expected source,target or source,target,weight").hint("give a header if there are other columns")
 				if !slices.ContainsFunc(t.row, nodes.has) {
-					e.Hint += ", or say with --source and --target which of its columns are the ends of an edge" + nearEnds(t.row, nodes, sample)
+					e.Hint += ", or say with --source and --target which of its columns are the ends of an edge" + nearEnds(t.row, nodes, sample, func(int) bool { return true })
 				}
 				return e
 			}
@@ -122,7 +122,11 @@ func (r *tableReader) edgeHeader(t *table, nodes *nodeTable, sample [][]string, 
 		}
 	}
 	model := r.want != nil && slices.Contains(t.row, r.want.Roles["source"]) && slices.Contains(t.row, r.want.Roles["target"])
-	ends := guessEnds(t.row, nodes, sample)
+	free := func(i int) bool {
+		name := t.row[i]
+		return name != r.asked.Weight && name != x.Weight && byName([]string{name}, weightNames) < 0 && !r.leavesOut(name)
+	}
+	ends := guessEnds(t.row, nodes, sample, free)
 	if !asked && !model && (known < 2 || nodes.has(t.row[0]) && nodes.has(t.row[1])) && len(ends) < 2 {
 		return false, nil
 	}
@@ -144,7 +148,6 @@ func (r *tableReader) edgeHeader(t *table, nodes *nodeTable, sample [][]string, 
 			return false, err
 		}
 	}
-	ends = slices.DeleteFunc(ends, func(i int) bool { return i == col[2] || r.leavesOut(header[i]) })
 	switch {
 	case col[0] >= 0 || col[1] >= 0 || len(ends) < 2:
 	case len(ends) > 2:
@@ -152,13 +155,13 @@ func (r *tableReader) edgeHeader(t *table, nodes *nodeTable, sample [][]string, 
 		for _, i := range ends {
 			names = append(names, quote(header[i]))
 		}
-		return false, t.fault(ends[0], "the columns %s all hold ids of nodes, and no name says which two are the ends of an edge", nameSome(names)).hint("say which with --source and --target, or leave the others out with --ignore")
+		return false, t.fault(ends[0], "the columns %s all hold ids of nodes, or do so in most rows, and no name says which two are the ends of an edge", nameSome(names)).hint("say which with --source and --target, or leave the others out with --ignore")
 	default:
 		col[0], col[1] = ends[0], ends[1]
 		r.note(t.file, "the columns %s and %s are taken as source and target: they hold ids of nodes; --source and --target say otherwise", quote(header[col[0]]), quote(header[col[1]]))
 	}
 	if col[0] < 0 || col[1] < 0 {
-		return false, t.fault(0, "the header needs the columns source and target").hint("--source and --target say how they are called; it has %s%s", nameSome(header), nearEnds(header, nodes, sample))
+		return false, t.fault(0, "the header needs the columns source and target").hint("--source and --target say how they are called; it has %s%s", nameSome(header), nearEnds(header, nodes, sample, free))
 	}
 	if col[0] == col[1] || col[2] == col[0] || col[2] == col[1] {
 		return false, t.fault(col[1], "the column is to be two things at once").hint("source, target and weight are three columns")
@@ -176,28 +179,32 @@ func (r *tableReader) leavesOut(name string) bool {
 	return r.ignored(name) || r.file.Edges.Columns[name] == columnIgnored
 }
 
-// guessEnds returns the columns that hold ids below a first row that has none: in all rows of the sample or,
-// where fewer than two do, in most, so that the ids that no node has are told row by row. Columns
-// where the first row has numbers as those below are none.
-func guessEnds(row []string, nodes *nodeTable, sample [][]string) (ends []int) {
+// guessEnds returns the columns, of those that are free, that hold ids below a first row that has none: in all rows
+// of the sample or in most, so that ids that no node has are told row by row. Two that hold them in all
+// are the ends by themselves, unless another lies left of the second. Columns where the first row has
+// numbers as those below are none.
+func guessEnds(row []string, nodes *nodeTable, sample [][]string, free func(i int) bool) []int {
 	if len(sample) < 2 || slices.ContainsFunc(row, nodes.has) {
 		return nil
 	}
-	rows := len(sample) - 1
-	for _, fewest := range []int{rows, rows/2 + 1} {
-		ends = ends[:0]
-		for i := range row {
-			ids, _ := nodes.among(i, sample[1:])
-			numbers := isNumber(row[i]) && slices.ContainsFunc(sample[1:], func(cells []string) bool { return i < len(cells) && isNumber(cells[i]) })
-			if ids >= fewest && !numbers {
-				ends = append(ends, i)
-			}
+	var all, most []int
+	for i := range row {
+		numbers := isNumber(row[i]) && slices.ContainsFunc(sample[1:], func(cells []string) bool { return i < len(cells) && isNumber(cells[i]) })
+		if !free(i) || numbers {
+			continue
 		}
-		if len(ends) >= 2 {
-			break
+		ids, _ := nodes.among(i, sample[1:])
+		if ids == len(sample)-1 {
+			all = append(all, i)
+		}
+		if ids > (len(sample)-1)/2 {
+			most = append(most, i)
 		}
 	}
-	return ends
+	if len(all) == 2 && slices.Equal(all, most[:2]) {
+		return all
+	}
+	return most
 }
 
 // among counts the rows that have an id in a column; other is the first cell there that is none.
@@ -213,23 +220,25 @@ func (nt *nodeTable) among(i int, rows [][]string) (ids int, other string) {
 	return ids, other
 }
 
-// nearEnds says which two columns come nearest to those of the ends, and what speaks against them.
-func nearEnds(row []string, nodes *nodeTable, sample [][]string) string {
+// nearEnds says which two columns, of those that are free, come nearest to those of the ends, and what speaks against them.
+func nearEnds(row []string, nodes *nodeTable, sample [][]string, free func(i int) bool) string {
 	rows := sample[min(1, len(sample)):]
-	if nodes.ids == nil || len(rows) == 0 {
-		return ""
-	}
-	ids, others, order := make([]int, len(row)), make([]string, len(row)), make([]int, len(row))
+	ids, others, order := make([]int, len(row)), make([]string, len(row)), []int{}
 	for i := range row {
-		ids[i], others[i] = nodes.among(i, rows)
-		order[i] = i
+		if free(i) {
+			ids[i], others[i] = nodes.among(i, rows)
+			order = append(order, i)
+		}
+	}
+	if nodes.ids == nil || len(rows) == 0 || len(order) == 0 {
+		return ""
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return ids[b] - ids[a] })
 	if 10*ids[order[0]] < len(rows) {
 		return fmt.Sprintf("; no column has ids of nodes, which are such as %s: below the header is %s", quote(nodes.ids[0]), quoteSome(rows[0]))
 	}
 	var list []string
-	for _, i := range order[:2] {
+	for _, i := range order[:min(2, len(order))] {
 		text := fmt.Sprintf("%s has ids of nodes in %d of the first %d rows", quote(row[i]), ids[i], len(rows))
 		if ids[i] < len(rows) {
 			text += ", and " + quote(others[i]) + " is none"
