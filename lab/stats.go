@@ -18,9 +18,7 @@ import (
 type Comparison struct {
 	Runs  int
 	AMean float64
-	AStd  float64
 	BMean float64
-	BStd  float64
 	Diff  float64 // A − B
 	SE    float64 // standard error of the difference
 	Lo    float64 // 95 % confidence interval of the difference
@@ -45,9 +43,7 @@ func Paired(xs, ys []float64) (*Comparison, error) {
 	if n < 2 {
 		return nil, fmt.Errorf("a paired test needs two runs of each, there is one")
 	}
-	c := &Comparison{Runs: len(ds), P: 1}
-	c.AMean, c.AStd = stat.MeanStdDev(xs, nil)
-	c.BMean, c.BStd = stat.MeanStdDev(ys, nil)
+	c := &Comparison{Runs: len(ds), AMean: stat.Mean(xs, nil), BMean: stat.Mean(ys, nil), P: 1}
 	mean, std := stat.MeanStdDev(ds, nil)
 	if math.IsNaN(std) {
 		return nil, errNotFinite
