@@ -294,7 +294,8 @@ type pythonRunner struct {
 	says    string // the versions of what it has
 }
 
-// newPythonRunner unpacks the programs into a folder and checks that a Python has what they need.
+// newPythonRunner unpacks the programs into a folder and checks that a Python has what they need:
+// versions is a program that prints what it imports.
 func newPythonRunner(ctx context.Context, python string, threads int, versions string) (*pythonRunner, error) {
 	dir, err := os.MkdirTemp("", "gsrc-baselines-")
 	if err != nil {
@@ -302,7 +303,9 @@ func newPythonRunner(ctx context.Context, python string, threads int, versions s
 	}
 	p := &pythonRunner{path: python, dir: dir, threads: threads}
 	if err = os.CopyFS(dir, baselinePrograms); err == nil {
-		p.says, err = p.versions(ctx, versions)
+		if p.says, err = p.command(ctx, "-W", "ignore", "-c", versions); err != nil {
+			err = fmt.Errorf("%s lacks what the baselines need (see lab/bench/baselines/requirements.txt, or let \"make bench-baselines\" install it): %w", python, err)
+		}
 	}
 	if err != nil {
 		os.RemoveAll(dir)
@@ -330,15 +333,6 @@ print("Python %d.%d.%d, PyTorch %s, PyTorch Geometric %s, SciPy %s, onnxruntime 
 // dglVersions is such a program for [sageBatch].
 const dglVersions = `import sys, torch, dgl
 print("Python %d.%d.%d, PyTorch %s, DGL %s" % (*sys.version_info[:3], torch.__version__, dgl.__version__))`
-
-// versions runs a program that prints versions, which also checks that everything is there.
-func (p *pythonRunner) versions(ctx context.Context, program string) (string, error) {
-	out, err := p.command(ctx, "-W", "ignore", "-c", program)
-	if err != nil {
-		return "", fmt.Errorf("%s lacks what the baselines need (see lab/bench/baselines/requirements.txt, or let \"make bench-baselines\" install it): %w", p.path, err)
-	}
-	return out, nil
-}
 
 // run runs a baseline and reads the JSON that it prints into reply.
 func (p *pythonRunner) run(ctx context.Context, folder string, args []string, reply any) error {
