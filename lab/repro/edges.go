@@ -43,15 +43,15 @@ func edgeCells() (cells []cell) {
 	embedding := slices.Concat(general, []string{"model.edges.judge=embedding", "candidates.two_step=0"})
 	// Nothing that is trained takes part in judging edges by evidence.
 	untrained := slices.Concat(general, []string{"train.pretrain_steps=0", "train.joint_every=0", "train.epochs=1"})
-	rows := []variant{
-		{eclGSR, untrained},
-		{againstRandom, append(slices.Clone(untrained), "model.edges.disguised=false")},
-		{byEmbeddings, embedding},
-		{neverTrained, append(slices.Clone(embedding), "train.pretrain_steps=0", "train.joint_every=0")},
+	rows := []entry{
+		eclWith(eclGSR, untrained...),
+		eclWith(againstRandom, append(slices.Clone(untrained), "model.edges.disguised=false")...),
+		eclWith(byEmbeddings, embedding...),
+		eclWith(neverTrained, append(slices.Clone(embedding), "train.pretrain_steps=0", "train.joint_every=0")...),
 	}
-	add := func(c cell, rows []variant) {
-		for _, v := range rows {
-			c.row, c.model, c.set = v.row, "ecl-gsr", v.set
+	add := func(c cell, rows []entry) {
+		for _, e := range rows {
+			c.row, c.model, c.set = e.row, e.model, e.own
 			cells = append(cells, c)
 		}
 	}

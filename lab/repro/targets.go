@@ -109,6 +109,17 @@ const (
 	encoderDrawn  = "ecl-gsr, encoder never trained"
 )
 
+// parts are ecl-gsr with and without its parts, in Figure 4.
+var parts = []entry{
+	eclWith(full),
+	eclWith("raw attributes only", "deepwalk.width=0"),
+	eclWith("with structural attributes", "deepwalk.width=128"),
+	eclWith("edges judged by embeddings", byTheEmbedding...),
+	eclWith("edges judged by evidence", "model.edges.judge=evidence", "model.edges.disguised=true", "candidates.similarity=evidence", "candidates.two_step=10"),
+	eclWith("no generative term", "model.ecl.alpha=0"),
+	eclWith("no discriminative term", "model.ecl.discriminative=false"),
+}
+
 // besideAblation are rows of Figure 4 that are no parts of ecl-gsr, and have no curve.
 var besideAblation = slices.Concat(ofEncoder[1:], pick("grand", "acm", "gcnii"), otherEdges, plain, selfTrained[:1])
 
@@ -201,19 +212,16 @@ func everywhere(list []entry, data ...string) (cells []cell) {
 	return cells
 }
 
-// variant is ecl-gsr with other options.
-type variant struct {
-	row string
-	set []string
-}
+// eclWith is ecl-gsr with other options.
+func eclWith(row string, set ...string) entry { return entry{row: row, model: "ecl-gsr", own: set} }
 
-// vary has a row for each variant and a place for each value of an option, on every
+// vary has a row for each entry and a place for each value of an option, on every
 // data set.
-func vary(variants []variant, key string, values []string, data ...string) (cells []cell) {
+func vary(list []entry, key string, values []string, data ...string) (cells []cell) {
 	for _, d := range data {
-		for _, v := range variants {
+		for _, e := range list {
 			for _, x := range values {
-				cells = append(cells, cell{panel: d, row: v.row, x: x, data: d, model: "ecl-gsr", set: append(slices.Clone(v.set), key+"="+x)})
+				cells = append(cells, e.cell(d, x, d, key+"="+x))
 			}
 		}
 	}
@@ -221,11 +229,11 @@ func vary(variants []variant, key string, values []string, data ...string) (cell
 }
 
 // widths are the encoder's widths of Figs 5 and 6.
-func widths(values ...string) (variants []variant) {
+func widths(values ...string) (list []entry) {
 	for _, v := range values {
-		variants = append(variants, variant{"F = " + v, append([]string{"model.encoder.hidden=" + v}, byTheEmbedding...)})
+		list = append(list, eclWith("F = "+v, append([]string{"model.encoder.hidden=" + v}, byTheEmbedding...)...))
 	}
-	return variants
+	return list
 }
 
 // ratios trains on that many percent of the nodes, drawn by the seed; validation and
@@ -340,18 +348,7 @@ var targets = []*Target{
 		Asks: "What ecl-gsr loses without its parts. “full” is the default of the data set; where that already leaves structural attributes out, it equals “raw attributes only”. The curves have the accuracy on validation nodes along the epochs: test nodes are looked at once, at the end. Encoders that are never trained, or by labels alone, and the rows behind them are those of Table 1, which has the paper's settings and the structure learners of the literature, too. The paper prints no numbers.",
 		cells: func() (cells []cell) {
 			for _, d := range []string{"cora", "citeseer", "actor", "pubmed"} {
-				for _, v := range []variant{
-					{full, nil},
-					{"raw attributes only", []string{"deepwalk.width=0"}},
-					{"with structural attributes", []string{"deepwalk.width=128"}},
-					{"edges judged by embeddings", byTheEmbedding},
-					{"edges judged by evidence", []string{"model.edges.judge=evidence", "model.edges.disguised=true", "candidates.similarity=evidence", "candidates.two_step=10"}},
-					{"no generative term", []string{"model.ecl.alpha=0"}},
-					{"no discriminative term", []string{"model.ecl.discriminative=false"}},
-				} {
-					cells = append(cells, cell{panel: d, row: v.row, data: d, model: "ecl-gsr", set: v.set})
-				}
-				cells = append(cells, everywhere(slices.Concat(pick(rawGraph, "gcn"), besideAblation), d)...)
+				cells = append(cells, everywhere(slices.Concat(parts, pick(rawGraph, "gcn"), besideAblation), d)...)
 			}
 			return cells
 		}(),
@@ -396,7 +393,7 @@ var targets = []*Target{
 	{
 		Name: "fig9", Title: "Langevin steps", Seeds: 3,
 		Asks:  "Test accuracy and time over the number K of Langevin steps, where the embedding judges edges and finds candidates" + noEmbedding + "; the paper uses 3. It prints no numbers for this figure.",
-		cells: vary([]variant{{eclGSR, byTheEmbedding}}, "model.ecl.sgld_steps", []string{"0", "1", "2", "3", "5", "8", "10"}, citations...),
+		cells: vary([]entry{eclWith(eclGSR, byTheEmbedding...)}, "model.ecl.sgld_steps", []string{"0", "1", "2", "3", "5", "8", "10"}, citations...),
 		render: func(t *Target, ls ResultRows) rendered {
 			return rendered{text: deep(t, ls, "K ="), chart: curves(t, ls, "Langevin steps K", false, paperAt(3), runTime)}
 		},
