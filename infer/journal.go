@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/csv"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -553,25 +552,15 @@ func (s *Snapshot) writeNodes(w io.Writer, labels []string) error {
 }
 
 func (s *Snapshot) writeEdges(w io.Writer) error {
-	c := csv.NewWriter(w)
-	row := []string{"source", "target"}
+	edges := s.graph.Edges
+	columns := []column{
+		{name: "source", text: func(i int) string { return s.name(int(edges[i][0])) }},
+		{name: "target", text: func(i int) string { return s.name(int(edges[i][1])) }},
+	}
 	if s.graph.Weights != nil {
-		row = append(row, "weight")
+		columns = append(columns, column{name: "weight", float: func(i int) float32 { return inData(s.r.p.info.Weights, s.graph.Weights[i]) }})
 	}
-	if err := c.Write(row); err != nil {
-		return err
-	}
-	for i, e := range s.graph.Edges {
-		row[0], row[1] = s.name(int(e[0])), s.name(int(e[1]))
-		if s.graph.Weights != nil {
-			row[2] = strconv.FormatFloat(float64(inData(s.r.p.info.Weights, s.graph.Weights[i])), 'g', -1, 32)
-		}
-		if err := c.Write(row); err != nil {
-			return err
-		}
-	}
-	c.Flush()
-	return c.Error()
+	return writeCSV(w, len(edges), columns, nil)
 }
 
 // writeFeatures writes a .npy file.
