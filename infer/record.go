@@ -28,23 +28,28 @@ type committed struct {
 func hashUpdate(u *Update) (sum [sha256.Size]byte) {
 	var b []byte
 	for _, x := range [][]float32{u.X, u.ChangeX} {
-		b = binary.AppendUvarint(b, uint64(len(x)))
-		for _, v := range x {
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
-		}
+		b = appendBits(binary.AppendUvarint(b, uint64(len(x))), x)
 	}
-	if u.Weights != nil {
-		for _, w := range u.Weights {
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(w))
-		}
-	}
+	b = appendBits(b, u.Weights)
 	for _, list := range [][]string{u.IDs, u.Sources, u.Targets, u.DeleteSources, u.DeleteTargets, u.ChangeNodes, u.DeleteNodes} {
-		b = binary.AppendUvarint(b, uint64(len(list)))
-		for _, s := range list {
-			b = appendText(b, s)
-		}
+		b = appendTexts(b, list)
 	}
 	return sha256.Sum256(b)
+}
+
+func appendBits(b []byte, x []float32) []byte {
+	for _, v := range x {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+	}
+	return b
+}
+
+func appendTexts(b []byte, list []string) []byte {
+	b = binary.AppendUvarint(b, uint64(len(list)))
+	for _, s := range list {
+		b = appendText(b, s)
+	}
+	return b
 }
 
 func appendText(b []byte, s string) []byte {
@@ -78,11 +83,7 @@ func appendFloats(b []byte, x []float32) []byte {
 		}
 	}
 	if filled*6 >= len(x)*4 {
-		b = append(b, 0)
-		for _, v := range x {
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
-		}
-		return b
+		return appendBits(append(b, 0), x)
 	}
 	b = binary.AppendUvarint(append(b, 1), uint64(filled))
 	last := 0
@@ -112,11 +113,7 @@ func (c *commit) append(b []byte) []byte {
 		if e.weights != nil {
 			kind = weighedEdit
 		}
-		b = appendFloats(append(b, kind), e.x)
-		b = binary.AppendUvarint(b, uint64(len(e.ids)))
-		for _, s := range e.ids {
-			b = appendText(b, s)
-		}
+		b = appendTexts(appendFloats(append(b, kind), e.x), e.ids)
 		b = appendEdges(appendEdges(b, e.add), e.remove)
 		b = appendFloats(appendNodes(b, e.change), e.changeX)
 		b = appendNodes(b, e.drop)
