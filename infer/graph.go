@@ -108,7 +108,7 @@ func OpenGraph(ctx context.Context, dist, path string, o GraphOptions) (*Graph, 
 
 // OpenGraphWithin is [OpenGraph] in the memory of a budget that others share; o.Memory is not
 // read. A nil budget has no limit.
-func OpenGraphWithin(ctx context.Context, b *budget.Budget, dist, path string, o GraphOptions) (*Graph, error) {
+func OpenGraphWithin(ctx context.Context, b *budget.Budget, dist, path string, o GraphOptions) (_ *Graph, err error) {
 	p, err := newPredictor(dist, path, o.PredictOptions)
 	if err != nil {
 		return nil, err
@@ -119,6 +119,11 @@ func OpenGraphWithin(ctx context.Context, b *budget.Budget, dist, path string, o
 	p.online = true
 	r := &Graph{p: p, held: new(atomic.Int64), budget: b}
 	r.idle.L = &r.mu
+	defer func() {
+		if err != nil {
+			r.Close()
+		}
+	}()
 	r.advance = r.exact
 	info, ok := p.manifest.Models["classifier"]
 	if !ok {
@@ -135,7 +140,6 @@ func OpenGraphWithin(ctx context.Context, b *budget.Budget, dist, path string, o
 	}
 	if r.budget != nil {
 		if r.models, err = p.memoryOf(p.answering(p.info.Graph == "refined" && (!o.ReadOnly && p.refinesOthers() == nil || !p.onTrainingGraph()))...); err != nil {
-			p.close()
 			return nil, err
 		}
 	}
@@ -152,18 +156,15 @@ func OpenGraphWithin(ctx context.Context, b *budget.Budget, dist, path string, o
 	}
 	if o.Journal != "" {
 		if s, err = r.openJournal(o.Journal, s, p.ds); err != nil {
-			p.close()
 			return nil, err
 		}
 	}
 	// The versions have the data now, and only those that are in use are to be held.
 	p.ds, p.x = &data.Dataset{Name: p.ds.Name, Source: p.ds.Source}, ort.Tensor{}
 	if err := r.answer(ctx, nil, s, nil); err != nil {
-		r.Close()
 		return nil, err
 	}
 	if err := r.prepare(s, o); err != nil {
-		r.Close()
 		return nil, err
 	}
 	// Later versions are other graphs than the training's, and say nothing of it.
