@@ -2,6 +2,7 @@ package serve
 
 import (
 	"math"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/internal/budget"
 )
@@ -25,9 +26,11 @@ const (
 // answerBytes bounds the bytes of an answer, of the outputs that are wanted.
 func (b *bound) answerBytes(m *Metadata, r *Request, binary formats) int64 {
 	sum := int64(1 << 10)
-	add := func(name string) {
-		o := find(m.Outputs, name)
-		inBinary := binary.of(name)
+	for _, o := range m.Outputs {
+		if r.Outputs != nil && !slices.Contains(r.Outputs, o.Name) {
+			continue
+		}
+		inBinary := binary.of(o.Name)
 		var each int64
 		switch {
 		case o.Datatype == FP32 && inBinary:
@@ -43,15 +46,7 @@ func (b *bound) answerBytes(m *Metadata, r *Request, binary formats) int64 {
 		default:
 			each = 3 + jsonChar*b.text
 		}
-		sum = plus(sum, budget.Mul(b.elements[name], each))
-	}
-	if r.Outputs == nil {
-		for _, o := range m.Outputs {
-			add(o.Name)
-		}
-	}
-	for _, name := range r.Outputs {
-		add(name)
+		sum = plus(sum, budget.Mul(b.elements[o.Name], each))
 	}
 	return sum
 }

@@ -98,10 +98,8 @@ type Request struct {
 
 // input returns an input by name, nil if it is not there.
 func (r *Request) input(name string) *Tensor {
-	for i := range r.Inputs {
-		if r.Inputs[i].Name == name {
-			return &r.Inputs[i]
-		}
+	if i := slices.IndexFunc(r.Inputs, func(t Tensor) bool { return t.Name == name }); i >= 0 {
+		return &r.Inputs[i]
 	}
 	return nil
 }
@@ -159,15 +157,8 @@ func (r *Result) keep(names []string) {
 	if names == nil {
 		return
 	}
-	all := r.Outputs
-	r.Outputs = nil
-	for _, name := range names {
-		for _, t := range all {
-			if t.Name == name {
-				r.Outputs = append(r.Outputs, t)
-			}
-		}
-	}
+	r.Outputs = slices.DeleteFunc(r.Outputs, func(t Tensor) bool { return !slices.Contains(names, t.Name) })
+	slices.SortFunc(r.Outputs, func(a, b Tensor) int { return slices.Index(names, a.Name) - slices.Index(names, b.Name) })
 }
 
 func inWords(infos []TensorInfo) string {
