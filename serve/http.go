@@ -30,13 +30,13 @@ var past = time.Unix(1, 0)
 // Handler returns the HTTP side of the server.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	ready := func(w http.ResponseWriter, _ *http.Request) {
+	ready := func(w http.ResponseWriter) {
 		if !s.ready() {
 			s.refuse(w, fail(kindBusy, "not ready"))
 		}
 	}
 	mux.HandleFunc("GET /v2/health/live", func(http.ResponseWriter, *http.Request) {})
-	mux.HandleFunc("GET /v2/health/ready", ready)
+	mux.HandleFunc("GET /v2/health/ready", func(w http.ResponseWriter, _ *http.Request) { ready(w) })
 	private := func(pattern string, h http.HandlerFunc) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			if err := s.authorize(r.Header.Values("Authorization")); err != nil {
@@ -55,21 +55,18 @@ func (s *Server) Handler() http.Handler {
 		private(at, func(w http.ResponseWriter, r *http.Request) { s.reply(w, s.index()) })
 	}
 	for _, at := range []string{"/v2/models/{model}", "/v2/models/{model}/versions/{version}"} {
-		private("GET "+at, func(w http.ResponseWriter, r *http.Request) {
-			m, err := s.model(r.PathValue("model"), r.PathValue("version"))
-			if err != nil {
-				s.refuse(w, err)
-				return
-			}
-			s.reply(w, m.describe())
-		})
-		private("GET "+at+"/ready", func(w http.ResponseWriter, r *http.Request) {
-			if _, err := s.model(r.PathValue("model"), r.PathValue("version")); err != nil {
-				s.refuse(w, err)
-				return
-			}
-			ready(w, r)
-		})
+		ofModel := func(end string, h func(w http.ResponseWriter, m model)) {
+			private("GET "+at+end, func(w http.ResponseWriter, r *http.Request) {
+				m, err := s.model(r.PathValue("model"), r.PathValue("version"))
+				if err != nil {
+					s.refuse(w, err)
+					return
+				}
+				h(w, m)
+			})
+		}
+		ofModel("", func(w http.ResponseWriter, m model) { s.reply(w, m.describe()) })
+		ofModel("/ready", func(w http.ResponseWriter, _ model) { ready(w) })
 		private("POST "+at+"/infer", s.inferHTTP)
 	}
 	private("/", func(w http.ResponseWriter, r *http.Request) {
