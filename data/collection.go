@@ -122,7 +122,7 @@ func (l *loader) finishCollection(path string, r reader) (_ *Collection, err err
 	}
 	c.Checksum = l.checksum()
 	c.Repairs.EmptyRows = c.X.EmptyRows()
-	c.Repairs.Unlabelled = len(c.Graphs) - len(c.labelled())
+	c.Repairs.Unlabelled = len(c.Graphs) - len(labelled(c.Labels))
 	if err := c.Check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

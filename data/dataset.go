@@ -259,8 +259,10 @@ func (d *Dataset) SplitFor(seed uint64) (Split, error) {
 	var s Split
 	var err error
 	switch {
+	case spec != nil && spec.Time != "":
+		s, err = spec.byTime(d.Labels, d.times)
 	case spec != nil && spec.Ratio == 0:
-		s, err = spec.drawFor(d, seed)
+		s, err = spec.draw(d.Labels, d.Classes, d.ClassNames, seed)
 	case len(d.Splits) == 0 && spec != nil:
 		return Split{}, fmt.Errorf("%s comes without a split, whose validation and test nodes %s would keep; use random:%g,0.2,0.2", d.called(), spec, spec.Ratio)
 	case len(d.Splits) == 0:

@@ -38,7 +38,7 @@ func (c *Collection) FoldsFor(seed uint64) ([]Split, error) {
 // folds of one partition; a stratified tenth of the fold's training graphs, drawn
 // for the seed, is for validation.
 func (c *Collection) SplitFor(seed uint64) (Split, error) {
-	count, n := uint64(FoldCount), len(c.labelled())
+	count, n := uint64(FoldCount), len(labelled(c.Labels))
 	switch {
 	case n == 0 && c.Format == "tu":
 		return Split{}, fmt.Errorf("no graph of %s has a class to learn from: NAME_graph_labels.txt is missing, whose line i is the class of graph i", c.Name)
@@ -77,22 +77,11 @@ func (c *Collection) FoldName(seed uint64) string {
 	return fmt.Sprintf("%d of partition %d", seed%FoldCount, seed/FoldCount)
 }
 
-// labelled returns the graphs whose class is known.
-func (c *Collection) labelled() []int32 {
-	all := make([]int32, 0, len(c.Graphs))
-	for g, class := range c.Labels {
-		if class >= 0 {
-			all = append(all, int32(g))
-		}
-	}
-	return all
-}
-
 // DrawFolds draws k stratified folds from the stream "data.folds" of a seed. The
 // test parts are disjoint, together all graphs whose class is known, and differ by at most one in size
 // and in the number of graphs of a class.
 func (c *Collection) DrawFolds(k int, seed uint64) ([]Split, error) {
-	all := c.labelled()
+	all := labelled(c.Labels)
 	if k < 2 || k > len(all) {
 		return nil, fmt.Errorf("%s has %d graphs with a class: 2 to %d folds can be drawn, not %d", c.Name, len(all), len(all), k)
 	}
@@ -133,13 +122,9 @@ func (c *Collection) Holdout(fold Split, k int, seed uint64) (Split, error) {
 // deal shares graphs out to k parts: each class is shuffled, and dealt out in
 // turn where the class before it ended.
 func (c *Collection) deal(graphs []int32, k int, s rng.Stream) [][]int32 {
-	byClass := make([][]int32, c.Classes)
-	for _, g := range graphs {
-		byClass[c.Labels[g]] = append(byClass[c.Labels[g]], g)
-	}
 	parts := make([][]int32, k)
 	turn := 0
-	for class, list := range byClass {
+	for class, list := range byClass(graphs, c.Labels, c.Classes) {
 		shuffle(list, s.At(uint64(class)))
 		for _, g := range list {
 			parts[turn%k] = append(parts[turn%k], g)

@@ -194,7 +194,7 @@ func (s *SplitSpec) draw(labels []int32, classes int, names []string, seed uint6
 	}
 	var out Split
 	var rest []int32
-	for c, nodes := range byClass(labels, classes) {
+	for c, nodes := range byClass(labelled(labels), labels, classes) {
 		if len(nodes) < s.Train {
 			return Split{}, fmt.Errorf("split %s: class %s has %d labelled nodes; ask for fewer, or use random:0.6,0.2,0.2", s, className(names, c), len(nodes))
 		}
@@ -213,13 +213,6 @@ func (s *SplitSpec) draw(labels []int32, classes int, names []string, seed uint6
 	}
 	out.Val, out.Test = rest[:s.Val], rest[s.Val:s.Val+test]
 	return out.sorted(), nil
-}
-
-func (s *SplitSpec) drawFor(d *Dataset, seed uint64) (Split, error) {
-	if s.Time == "" {
-		return s.draw(d.Labels, d.Classes, d.ClassNames, seed)
-	}
-	return s.byTime(d.Labels, d.times)
 }
 
 // byTime splits the labelled nodes whose time is known by their times. Nodes of one time are
@@ -250,16 +243,16 @@ func (s *SplitSpec) drawTraining(fixed Split, labels []int32, classes int, seed 
 	for _, v := range slices.Concat(fixed.Val, fixed.Test) {
 		left[v] = -1
 	}
-	known, free := len(labelled(labels)), len(labelled(left))
-	groups, counts, present := byClass(left, classes), make([]int, classes), 0
+	known, free := len(labelled(labels)), labelled(left)
+	groups, counts, present := byClass(free, labels, classes), make([]int, classes), 0
 	for c, nodes := range groups {
 		counts[c] = min(1, len(nodes))
 		present += counts[c]
 	}
 	total := int(math.Round(s.Ratio * float64(known)))
 	switch {
-	case total > free:
-		return Split{}, fmt.Errorf("split %s asks for %d of the %d labelled nodes; %d are neither validation nor test nodes", s, total, known, free)
+	case total > len(free):
+		return Split{}, fmt.Errorf("split %s asks for %d of the %d labelled nodes; %d are neither validation nor test nodes", s, total, known, len(free))
 	case total < present:
 		return Split{}, fmt.Errorf("split %s asks for %d of the %d labelled nodes, fewer than one of each of the %d classes", s, total, known, present)
 	}
@@ -268,7 +261,7 @@ func (s *SplitSpec) drawTraining(fixed Split, labels []int32, classes int, seed 
 	for range total - present {
 		most, at := math.Inf(-1), 0
 		for c, nodes := range groups {
-			if missing := float64(total)*float64(len(nodes))/float64(free) - float64(counts[c]); missing > most && counts[c] < len(nodes) {
+			if missing := float64(total)*float64(len(nodes))/float64(len(free)) - float64(counts[c]); missing > most && counts[c] < len(nodes) {
 				most, at = missing, c
 			}
 		}
@@ -299,6 +292,7 @@ func (s *Split) lacks(shares [3]float64) int {
 	return -1
 }
 
+// labelled returns the nodes or graphs whose class is known.
 func labelled(labels []int32) []int32 {
 	var out []int32
 	for v, c := range labels {
@@ -309,11 +303,12 @@ func labelled(labels []int32) []int32 {
 	return out
 }
 
-func byClass(labels []int32, classes int) [][]int32 {
+// byClass returns those of labelled nodes or graphs that are of each class.
+func byClass(nodes, labels []int32, classes int) [][]int32 {
 	out := make([][]int32, classes)
-	for v, c := range labels {
-		if c >= 0 && int(c) < classes {
-			out[c] = append(out[c], int32(v))
+	for _, v := range nodes {
+		if c := int(labels[v]); c < classes {
+			out[c] = append(out[c], v)
 		}
 	}
 	return out

@@ -31,7 +31,7 @@ func (d *Dataset) EmptyWarning() string {
 // Warnings are those of [Dataset.Warnings].
 func (c *Collection) Warnings(s Split) []string {
 	list := classWarnings("graph", c.Labels, c.Classes, c.ClassNames, s)
-	if n := len(c.Labels) - len(c.labelled()); n > 0 {
+	if n := len(c.Labels) - len(labelled(c.Labels)); n > 0 {
 		list = append(list, fmt.Sprintf("%d of %d graphs have no class, and take no part in training", n, len(c.Labels)))
 	}
 	if w := emptyWarning(c.X); w != "" {
