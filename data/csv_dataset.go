@@ -148,10 +148,12 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 		}
 	}
 	if structural {
-		if ds.X, err = l.structural(ds.Graph); err != nil {
+		need := graph.EncodingBytes(n)
+		claim(l.mem, need)
+		if err := ds.places(); err != nil {
 			return nil, err
 		}
-		ds.Structural = true
+		l.mem.Shrink(need - 4*graph.EncodingWidth*int64(n))
 		if l.opts.NodeFeatures != FeaturesRoles {
 			r.notes = append(r.notes, fmt.Sprintf("the nodes have no features: degree, random-walk encodings and DeepWalk take their place, %d columns, which say where a node is in this graph and nothing of another one", ds.X.Cols))
 		}
@@ -170,35 +172,18 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 // tablesAlone is the Checksum that a folder has without [SchemaFile]; empty where it cannot be read so.
 func tablesAlone(dir string, names []string) string {
 	var paths []string
-	add := func(name string) {
-		if name != "" {
+	for _, base := range []string{"edges", "nodes"} {
+		if name, _ := tableNamed(dir, names, base); name != "" {
 			paths = append(paths, filepath.Join(dir, name))
 		}
 	}
-	for _, base := range []string{"edges", "nodes"} {
-		name, _ := tableNamed(dir, names, base)
-		add(name)
-	}
 	for _, name := range []string{npyFile, npzFile} {
 		if slices.Contains(names, name) {
-			add(name)
+			paths = append(paths, filepath.Join(dir, name))
 		}
 	}
 	sum, _ := ChecksumOf(paths...)
 	return sum
-}
-
-// structural returns what describes nodes by their places in the graph alone.
-func (l *loader) structural(g *graph.Graph) (*Features, error) {
-	kept := 4 * graph.EncodingWidth * int64(g.N)
-	need := graph.EncodingBytes(g.N)
-	claim(l.mem, need)
-	x, err := graph.Encodings(g)
-	if err != nil {
-		return nil, err
-	}
-	l.mem.Shrink(need - kept)
-	return &Features{Rows: g.N, Cols: graph.EncodingWidth, Dense: x}, nil
 }
 
 // DescribeByPlaces puts what says where nodes are in the graph, [graph.Encodings], in the place of their
@@ -216,6 +201,7 @@ func (d *Dataset) DescribeByPlaces() error {
 	return d.places()
 }
 
+// places describes nodes by their places in the graph alone.
 func (d *Dataset) places() error {
 	x, err := graph.Encodings(d.Graph)
 	if err != nil {
