@@ -19,12 +19,13 @@ type edgeList struct {
 	sink     store.Add // where add puts edges, if not into the list
 }
 
-// add appends an edge. There is room for its ends.
+// add appends an edge.
 func (e *edgeList) add(u, v int32, w float32, mem *budget.Reservation) error {
 	if e.sink != nil {
 		return e.sink(u, v, w)
 	}
-	e.src, e.dst = append(e.src, u), append(e.dst, v)
+	push(mem, &e.src, u)
+	push(mem, &e.dst, v)
 	if e.w != nil {
 		push(mem, &e.w, w)
 	}

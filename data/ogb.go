@@ -30,16 +30,15 @@ func (l *loader) ogb(s *fileSet) (*Dataset, error) {
 	}
 	t := openOGB(s, "raw/node-feat.csv")
 	defer t.close()
-	x, err := t.floats("a feature of a node")
+	values, n, cols, err := matrix(t, "a feature of a node", maxCols, (*textFile).float)
 	if err != nil {
 		return nil, err
 	}
-	n := x.Rows
 	if int64(n) != counts[0] {
 		return nil, t.short("describes %d nodes, raw/num-node-list says %d", n, counts[0])
 	}
 	t.close()
-	if ds.X, err = x.compact(l.mem); err != nil {
+	if ds.X, err = (&Features{Rows: n, Cols: cols, Dense: values}).compact(l.mem); err != nil {
 		return nil, fileFault(t.file, err)
 	}
 
@@ -78,7 +77,7 @@ func hasOGB(s *fileSet, name string) bool { return s.has(ogbName(s, name)) }
 func openOGB(s *fileSet, name string) *textFile { return s.open(ogbName(s, name)) }
 
 func ogbInts(s *fileSet, name, what string) ([]int64, error) {
-	return readInts(s, ogbName(s, name), what, 1)
+	return readInts(s, ogbName(s, name), what)
 }
 
 // readOGBLabels reads the class of each node; nan is unknown.
@@ -86,7 +85,7 @@ func (d *Dataset) readOGBLabels(s *fileSet) error {
 	t := openOGB(s, "raw/node-label.csv")
 	defer t.close()
 	var raw []int64
-	_, cols, err := t.columns(maxClasses, func(int) {
+	_, cols, err := t.columns(maxClasses, func() {
 		v, err := strconv.ParseFloat(string(t.field()), 64) // some files have 3.0 for 3
 		switch {
 		case math.IsNaN(v):
@@ -130,16 +129,11 @@ func readOGBEdges(s *fileSet, n int, e *edgeList, into func(rows func() error) e
 		err := t.each(func() {
 			u, v := t.edge(0, n)
 			listed++
-			switch {
-			case e.sink != nil:
-				if err := e.sink(int32(u), int32(v), 1); err != nil {
-					panic(failed{err})
-				}
-			case len(e.src) == math.MaxInt32/2:
+			if len(e.src) == math.MaxInt32/2 {
 				t.fail("more than %d edges are not supported", math.MaxInt32/2)
-			default:
-				push(t.mem, &e.src, int32(u))
-				push(t.mem, &e.dst, int32(v))
+			}
+			if err := e.add(int32(u), int32(v), 1, t.mem); err != nil {
+				panic(failed{err})
 			}
 		})
 		if err == nil && counted && (len(counts) != 1 || counts[0] != listed) {
@@ -164,7 +158,7 @@ func (d *Dataset) readOGBSplit(s *fileSet) error {
 		t := openOGB(s, path.Join("split", schemes[0], part+".csv"))
 		defer t.close()
 		list := split.parts()[i]
-		if _, _, err := t.columns(1, func(int) { push(t.mem, list, int32(t.index("node", 0, d.X.Rows))) }); err != nil {
+		if _, _, err := t.columns(1, func() { push(t.mem, list, int32(t.index("node", 0, d.X.Rows))) }); err != nil {
 			return err
 		}
 		slices.Sort(*list)

@@ -233,15 +233,15 @@ func (t *textFile) short(format string, args ...any) *FileError {
 }
 
 // columns reads a file of lines with equally many numbers, and returns how many
-// lines and columns there are. take reads one number of column c.
-func (t *textFile) columns(most int, take func(c int)) (rows, cols int, err error) {
+// lines and columns there are. take reads one number.
+func (t *textFile) columns(most int, take func()) (rows, cols int, err error) {
 	err = t.each(func() {
 		c := 0
 		for ; t.more(); c++ {
 			if rows > 0 && c == cols || c == most {
 				panic(failed{t.fault("the line has more than %d numbers", c).hint("every line has as many as the first, and %d at most", most)})
 			}
-			take(c)
+			take()
 		}
 		if rows == 0 {
 			cols = c
@@ -256,27 +256,13 @@ func (t *textFile) columns(most int, take func(c int)) (rows, cols int, err erro
 	return rows, cols, err
 }
 
-// floats reads a whole file as a matrix.
-func (t *textFile) floats(what string) (*Features, error) {
-	f := &Features{}
-	var err error
-	f.Rows, f.Cols, err = t.columns(maxCols, func(int) { push(t.mem, &f.Dense, t.float(what)) })
-	if err != nil {
-		return nil, err
-	}
-	if f.Rows == 0 {
-		return nil, badFile(t.file, "the file is empty")
-	}
-	return f, nil
-}
-
-// ints reads a whole file of whole numbers, row by row.
-func (t *textFile) ints(what string, most int) (values []int64, cols int, err error) {
-	rows, cols, err := t.columns(most, func(int) { push(t.mem, &values, t.int(what)) })
+// matrix reads a whole file of numbers, row by row, each by take, which gets what they are.
+func matrix[T any](t *textFile, what string, most int, take func(t *textFile, what string) T) (values []T, rows, cols int, err error) {
+	rows, cols, err = t.columns(most, func() { push(t.mem, &values, take(t, what)) })
 	if err == nil && rows == 0 {
 		err = badFile(t.file, "the file is empty")
 	}
-	return values, cols, err
+	return values, rows, cols, err
 }
 
 func hinted(err error, format string, args ...any) error {

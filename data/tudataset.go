@@ -22,7 +22,7 @@ func (l *loader) tu(s *fileSet, name string) (*Collection, error) {
 		return nil, badFile(s.path(file("A")), "the file is missing").hint("a TU data set has %s, %s and, where the classes are known, %s", file("A"), file("graph_indicator"), file("graph_labels"))
 	}
 	if s.has(file("graph_labels")) {
-		raw, err := readInts(s, file("graph_labels"), "the class of a graph", 1)
+		raw, err := readInts(s, file("graph_labels"), "the class of a graph")
 		if err != nil {
 			return nil, hinted(err, "a graph has one class; data with real numbers to predict are not read")
 		}
@@ -55,14 +55,16 @@ func (l *loader) tu(s *fileSet, name string) (*Collection, error) {
 
 	var d described
 	if s.has(file("node_labels")) {
-		if d.labels, d.labelCols, err = readNodeLabels(s, name, order); err != nil {
+		if d.labels, d.labelCols, err = perNode(s, name, "node_labels", "the label of a node", 1024, order, (*textFile).int); err != nil {
 			return nil, err
 		}
 	}
 	if s.has(file("node_attributes")) {
-		if d.attrs, err = readAttributes(s, name, order); err != nil {
+		x := &Features{Rows: len(order)}
+		if x.Dense, x.Cols, err = perNode(s, name, "node_attributes", "an attribute of a node", maxCols, order, (*textFile).float); err != nil {
 			return nil, err
 		}
+		d.attrs = x
 	}
 	if err := c.describe(l.opts.NodeFeatures, d, l.mem); err != nil {
 		return nil, err
@@ -75,38 +77,27 @@ func (l *loader) tu(s *fileSet, name string) (*Collection, error) {
 	return c, c.readFolds(s)
 }
 
-func readInts(s *fileSet, name, what string, cols int) ([]int64, error) {
+// readInts reads a file of one whole number a line.
+func readInts(s *fileSet, name, what string) ([]int64, error) {
 	t := s.open(name)
 	defer t.close()
-	values, _, err := t.ints(what, cols)
+	values, _, _, err := matrix(t, what, 1, (*textFile).int)
 	return values, err
 }
 
-func readNodeLabels(s *fileSet, name string, order []int32) (values []int64, cols int, err error) {
-	t := s.open(name + "_node_labels.txt")
+// perNode reads a file of a line for each node, into the order of their new numbers.
+func perNode[T any](s *fileSet, name, part, what string, most int, order []int32, take func(t *textFile, what string) T) (values []T, cols int, err error) {
+	t := s.open(name + "_" + part + ".txt")
 	defer t.close()
 	defer t.within(&err)
-	if values, cols, err = t.ints("the label of a node", 1024); err != nil {
+	values, rows, cols, err := matrix(t, what, most, take)
+	if err != nil {
 		return nil, 0, err
 	}
-	if len(values) != cols*len(order) {
-		return nil, 0, t.short("describes %d nodes, %s_graph_indicator.txt has %d", len(values)/cols, name, len(order))
+	if rows != len(order) {
+		return nil, 0, t.short("describes %d nodes, %s_graph_indicator.txt has %d", rows, name, len(order))
 	}
 	return permute(t.mem, values, cols, order), cols, nil
-}
-
-func readAttributes(s *fileSet, name string, order []int32) (x *Features, err error) {
-	t := s.open(name + "_node_attributes.txt")
-	defer t.close()
-	defer t.within(&err)
-	if x, err = t.floats("an attribute of a node"); err != nil {
-		return nil, err
-	}
-	if x.Rows != len(order) {
-		return nil, t.short("describes %d nodes, %s_graph_indicator.txt has %d", x.Rows, name, len(order))
-	}
-	x.Dense = permute(t.mem, x.Dense, x.Cols, order)
-	return x, nil
 }
 
 // readIndicator reads which graph each node belongs to, sets Offset, and Labels where there
@@ -196,7 +187,7 @@ func (c *Collection) readTUEdges(s *fileSet, name string, order []int32) (*edgeL
 // readEdgeLabels reads a label for each line of the list of edges.
 func (c *Collection) readEdgeLabels(s *fileSet, name string, list *edgeList) (err error) {
 	defer within(s.path(name), &err)
-	labels, err := readInts(s, name, "the label of an edge", 1)
+	labels, err := readInts(s, name, "the label of an edge")
 	if err != nil {
 		return err
 	}
