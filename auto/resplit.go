@@ -33,11 +33,7 @@ func newPool(ds *data.Dataset, split data.Split, draws rng.Stream) (*pool, error
 		slices.Sort(p.val)
 	}
 	if len(p.val) < 2 {
-		labelled := len(ds.Labels)
-		for _, c := range ds.Labels {
-			labelled += int(min(c, 0)) // -1 is none
-		}
-		return nil, fmt.Errorf("choosing takes two validation nodes at least, one to keep an epoch by and one to compare candidates on, and of %d labelled nodes the split has %d for validation: give it a larger share, or label more nodes (10 for --split random:0.6,0.2,0.2)", labelled, len(p.val))
+		return nil, fmt.Errorf("choosing takes two validation nodes at least, one to keep an epoch by and one to compare candidates on, and of %d labelled nodes the split has %d for validation: give it a larger share, or label more nodes (10 for --split random:0.6,0.2,0.2)", len(ds.Labels)-ds.Repairs.Unlabelled, len(p.val))
 	}
 	hidden := *ds
 	hidden.Labels = slices.Repeat([]int32{-1}, len(ds.Labels))

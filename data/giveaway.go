@@ -26,12 +26,7 @@ func (d *Dataset) giveaways(s Split) (lines []string) {
 	}
 	counts := s.ClassCounts(d.Labels, d.Classes)
 	most := slices.Index(counts, slices.Max(counts))
-	others := 0
-	for _, v := range s.Val {
-		if int(d.Labels[v]) != most {
-			others++
-		}
-	}
+	others := len(s.Val) - Split{Train: s.Val}.ClassCounts(d.Labels, d.Classes)[most]
 	if others < fewestOther {
 		return nil
 	}

@@ -82,7 +82,7 @@ func (d *Dataset) Info() Info {
 		Name: d.Name, Source: d.Source, Format: d.Format, Checksum: d.Checksum,
 		Nodes: d.Graph.N, Edges: len(d.Graph.Edges), Directed: d.Graph.Directed, Weighted: d.Graph.Weights != nil,
 		Features: d.X.Cols, FeatureNNZ: d.X.NNZ(), FeatureDensity: d.X.Density(), Sparse: d.X.IsSparse(),
-		Classes: d.Classes, ClassNames: d.ClassNames, ClassCounts: make([]int, d.Classes),
+		Classes: d.Classes, ClassNames: d.ClassNames, ClassCounts: Split{Train: labelled(d.Labels)}.ClassCounts(d.Labels, d.Classes),
 		Splits: []SplitInfo{}, SplitSpec: d.SplitSpec.String(), Repairs: d.Repairs, Corruption: d.Corruption,
 	}
 	in.Notes = d.Notes
@@ -91,11 +91,6 @@ func (d *Dataset) Info() Info {
 	}
 	if truth := d.Truth.Undamaged(); truth != nil {
 		in.Truth = &TruthInfo{Edges: len(truth.Edges), Hidden: len(graph.Difference(truth, d.Graph)), Wrong: len(graph.Difference(d.Graph, truth))}
-	}
-	for _, c := range d.Labels {
-		if c >= 0 {
-			in.ClassCounts[c]++
-		}
 	}
 	if h := d.Graph.Homophily(d.Labels); !math.IsNaN(h) {
 		in.Homophily = &h
@@ -330,7 +325,7 @@ func (c *Collection) Info() CollectionInfo {
 		Graphs: len(c.Graphs), Nodes: c.Nodes(), Directed: c.Graphs[0].Directed,
 		PerGraph: Ranges{Nodes: Range{Min: math.MaxInt}, Edges: Range{Min: math.MaxInt}},
 		Features: c.X.Cols, FeatureKind: c.featureKind(), FeatureDensity: c.X.Density(), Sparse: c.X.IsSparse(),
-		Classes: c.Classes, ClassNames: c.ClassNames, ClassCounts: make([]int, c.Classes),
+		Classes: c.Classes, ClassNames: c.ClassNames, ClassCounts: Split{Train: labelled(c.Labels)}.ClassCounts(c.Labels, c.Classes),
 		Folds: len(c.Folds), Unused: c.Unused, Repairs: c.Repairs,
 	}
 	kinds := map[int64]bool{}
@@ -338,9 +333,6 @@ func (c *Collection) Info() CollectionInfo {
 		in.Edges += len(g.Edges)
 		in.PerGraph.Nodes.add(g.N)
 		in.PerGraph.Edges.add(len(g.Edges))
-		if class := c.Labels[i]; class >= 0 {
-			in.ClassCounts[class]++
-		}
 		for _, d := range g.Degrees() {
 			in.MaxDeg = max(in.MaxDeg, int(d))
 			if d == 0 {

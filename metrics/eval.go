@@ -78,8 +78,8 @@ func Evaluate(predicted []int32, probabilities []float32, classes int, labels, n
 		nan := math.NaN()
 		return &Report{Nodes: len(nodes), Accuracy: nan, MacroF1: nan, ECE: nan, Brier: nan, NLL: nan}
 	}
-	c := newCounts(predicted, classes, labels, nodes)
-	r := &Report{Nodes: len(nodes), Accuracy: 100 * float64(c.allRight) / float64(len(nodes)), MacroF1: c.macroF1()}
+	c := Count(predicted, classes, labels, nodes)
+	r := &Report{Nodes: len(nodes), Accuracy: 100 * float64(c.AllRight) / float64(len(nodes)), MacroF1: c.macroF1()}
 	auc, left := AUC(probabilities, classes, labels, nodes)
 	if r.AUCLeftOut = left; !math.IsNaN(auc) {
 		r.AUC = &auc
@@ -106,35 +106,36 @@ func anyNaN(rows []float32, classes int, nodes []int32) bool {
 
 // MacroF1 is [Report.MacroF1] by itself; NaN without nodes.
 func MacroF1(predicted []int32, classes int, labels, nodes []int32) float64 {
-	return newCounts(predicted, classes, labels, nodes).macroF1()
+	return Count(predicted, classes, labels, nodes).macroF1()
 }
 
-// counts has for each class how many nodes have it as label, as prediction, and as
+// Counts has for each class how many nodes have it as label, as prediction, and as
 // both, and how many nodes are right.
-type counts struct {
-	labelled, chosen, right []int
-	allRight                int
+type Counts struct {
+	Labelled, Chosen, Right []int // [classes]
+	AllRight                int
 }
 
-func newCounts(predicted []int32, classes int, labels, nodes []int32) *counts {
-	c := &counts{labelled: make([]int, classes), chosen: make([]int, classes), right: make([]int, classes)}
+// Count counts what nodes, all of which have a label, are predicted to be; -1 is nothing.
+func Count(predicted []int32, classes int, labels, nodes []int32) *Counts {
+	c := &Counts{Labelled: make([]int, classes), Chosen: make([]int, classes), Right: make([]int, classes)}
 	for _, v := range nodes {
-		c.labelled[labels[v]]++
+		c.Labelled[labels[v]]++
 		if predicted[v] >= 0 { // or there is none
-			c.chosen[predicted[v]]++
+			c.Chosen[predicted[v]]++
 		}
 		if labels[v] == predicted[v] {
-			c.right[labels[v]]++
-			c.allRight++
+			c.Right[labels[v]]++
+			c.AllRight++
 		}
 	}
 	return c
 }
 
-func (c *counts) macroF1() float64 {
+func (c *Counts) macroF1() float64 {
 	sum, classes := 0.0, 0
-	for i, right := range c.right {
-		if all := c.labelled[i] + c.chosen[i]; all > 0 { // 2·TP + FP + FN
+	for i, right := range c.Right {
+		if all := c.Labelled[i] + c.Chosen[i]; all > 0 { // 2·TP + FP + FN
 			sum += float64(2*right) / float64(all)
 			classes++
 		}

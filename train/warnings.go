@@ -159,12 +159,7 @@ func (t *verdict) majority(judged []int32) (class int, acc float64) {
 			class = c
 		}
 	}
-	hits := 0
-	for _, v := range judged {
-		if int(t.info.Labels[v]) == class {
-			hits++
-		}
-	}
+	hits := data.Split{Train: judged}.ClassCounts(t.info.Labels, t.info.Classes)[class]
 	return class, 100 * float64(hits) / float64(len(judged))
 }
 
@@ -254,13 +249,9 @@ type unpredicted struct{ class, nodes int }
 // neverPredicted finds the classes that several judged nodes have and none is predicted to
 // be of.
 func neverPredicted(predicted, labels, judged []int32, classes int) (out []unpredicted) {
-	have, chosen := make([]int, classes), make([]bool, classes)
-	for _, v := range judged {
-		have[labels[v]]++
-		chosen[predicted[v]] = true
-	}
-	for c, n := range have {
-		if n >= fewOfClass && !chosen[c] {
+	counts := metrics.Count(predicted, classes, labels, judged)
+	for c, n := range counts.Labelled {
+		if n >= fewOfClass && counts.Chosen[c] == 0 {
 			out = append(out, unpredicted{c, n})
 		}
 	}
@@ -270,18 +261,10 @@ func neverPredicted(predicted, labels, judged []int32, classes int) (out []unpre
 // missesRare reports whether the nodes of a class that has at most half as many of the judged ones as the largest
 // are right less often than all by farBelow.
 func missesRare(predicted, labels, judged []int32, classes int) bool {
-	have, right := make([]int, classes), make([]int, classes)
-	hits := 0
-	for _, v := range judged {
-		have[labels[v]]++
-		if predicted[v] == labels[v] {
-			right[labels[v]]++
-			hits++
-		}
-	}
-	accuracy, most := 100*float64(hits)/float64(len(judged)), slices.Max(have)
-	for c, n := range have {
-		if n > 0 && 2*n <= most && 100*float64(right[c])/float64(n) <= accuracy-farBelow {
+	counts := metrics.Count(predicted, classes, labels, judged)
+	accuracy, most := 100*float64(counts.AllRight)/float64(len(judged)), slices.Max(counts.Labelled)
+	for c, n := range counts.Labelled {
+		if n > 0 && 2*n <= most && 100*float64(counts.Right[c])/float64(n) <= accuracy-farBelow {
 			return true
 		}
 	}
