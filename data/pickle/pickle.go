@@ -251,15 +251,9 @@ func long(b []byte) int64 {
 	if len(b) > 8 {
 		failf("an integer of %d bytes is out of range", len(b))
 	}
-	var v int64
-	for i := len(b) - 1; i >= 0; i-- {
-		v = v<<8 | int64(b[i])
-	}
-	if n := len(b); n > 0 && n < 8 { // sign extension
-		shift := uint(64 - 8*n)
-		v = v << shift >> shift
-	}
-	return v
+	var whole [8]byte
+	copy(whole[8-len(b):], b)
+	return int64(binary.LittleEndian.Uint64(whole[:])) >> (64 - 8*len(b)) // with the sign
 }
 
 func (m *Reader) text(width int) {
@@ -352,11 +346,9 @@ func (m *Reader) take(n int) []byte {
 
 // length reads how many bytes follow, in width bytes itself.
 func (m *Reader) length(width int) int {
-	b := m.take(width)
-	var n uint64
-	for i := width - 1; i >= 0; i-- {
-		n = n<<8 | uint64(b[i])
-	}
+	var whole [8]byte
+	copy(whole[:], m.take(width))
+	n := binary.LittleEndian.Uint64(whole[:])
 	if n > uint64(len(m.buf)-m.pos) {
 		panic(failed{errTruncated})
 	}
