@@ -171,48 +171,38 @@ func (f *Features) store(b *store.Builder, half bool) error {
 		}
 		return errors.Join(store.PutArray(b, "x_indptr", store.Int64, at), store.PutArray(b, "x_col", store.Int32, f.Col), store.PutArray(b, "x_val", store.Float32, f.Val))
 	}
-	w, err := FeatureWriter(b, f.Cols, half)
+	kind := store.Float32
+	if half {
+		kind = store.Float16
+	}
+	w, err := b.Array("x", kind, int64(f.Cols))
 	if err != nil {
 		return err
 	}
+	bits := make([]uint16, f.Cols)
 	for i := range f.Rows {
-		if err := w.Row(f.Dense[i*f.Cols : (i+1)*f.Cols]); err != nil {
+		row := f.Dense[i*f.Cols : (i+1)*f.Cols]
+		if half {
+			if err = halved(bits, row, i); err == nil {
+				err = store.Put(w, bits...)
+			}
+		} else {
+			err = store.Put(w, row...)
+		}
+		if err != nil {
 			return errors.Join(err, w.Close())
 		}
 	}
 	return w.Close()
 }
 
-// RowWriter writes dense features row by row.
-type RowWriter struct {
-	*store.Writer
-	half []uint16 // nil for float32
-	rows int
-}
-
-// FeatureWriter begins the features of a store.
-func FeatureWriter(b *store.Builder, cols int, half bool) (*RowWriter, error) {
-	kind, w := store.Float32, &RowWriter{}
-	if half {
-		kind, w.half = store.Float16, make([]uint16, cols)
-	}
-	var err error
-	w.Writer, err = b.Array("x", kind, int64(cols))
-	return w, err
-}
-
-// Row appends a row.
-func (w *RowWriter) Row(x []float32) error {
-	w.rows++
-	if w.half == nil {
-		return store.Put(w.Writer, x...)
-	}
-	for j, v := range x {
-		h, ok := store.ToHalf(v)
-		if !ok {
-			return fmt.Errorf("the feature of node %d in column %d is %s, beyond the 65504 of float16: write float32", w.rows-1, j, strconv.FormatFloat(float64(v), 'g', -1, 32))
+// halved makes bits the features of a node in float16.
+func halved(bits []uint16, row []float32, node int) error {
+	for j, v := range row {
+		var ok bool
+		if bits[j], ok = store.ToHalf(v); !ok {
+			return fmt.Errorf("the feature of node %d in column %d is %s, beyond the 65504 of float16: write float32", node, j, strconv.FormatFloat(float64(v), 'g', -1, 32))
 		}
-		w.half[j] = h
 	}
-	return store.Put(w.Writer, w.half...)
+	return nil
 }
