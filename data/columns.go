@@ -437,35 +437,28 @@ func (r *tableReader) noteUnlike(file string, rows int, columns []columnValues) 
 	if rows < fewRows {
 		return
 	}
-	var empty, other, far []string
+	var names [3][]string
 	for i := range columns {
-		c := &columns[i]
-		name := quote(c.column.Name)
-		gaps, unseen, n, rare := c.unlike(r.mem)
-		if 2*gaps > rows {
-			empty = append(empty, fmt.Sprintf("%s (%d of %d rows)", name, gaps, rows))
+		c := &columns[i].column
+		gaps, unseen, far, rare := columns[i].unlike(r.mem)
+		such := "such as " + quote(rare)
+		if known := c.Categories; len(known) > 0 {
+			such += ", where it had such as " + quote(known[len(known)-1])
 		}
-		if 2*unseen > rows {
-			text := "%s (such as %s"
-			if known := c.column.Categories; len(known) > 0 {
-				text += ", where it had such as " + quote(known[len(known)-1])
+		about := [3]string{fmt.Sprintf("%d of %d rows", gaps, rows), such, "in training " + c.About()}
+		for k, n := range [3]int{gaps, unseen, far} {
+			if 2*n > rows {
+				names[k] = append(names[k], quote(c.Name)+" ("+about[k]+")")
 			}
-			other = append(other, fmt.Sprintf(text+")", name, quote(rare)))
-		}
-		if 2*n > rows {
-			far = append(far, fmt.Sprintf("%s (in training %s)", name, c.column.About()))
 		}
 	}
-	for _, x := range []struct {
-		what  string
-		names []string
-	}{
-		{"gaps, of which training had none", empty},
-		{"values that training hardly had, which count as one", other},
-		{fmt.Sprintf("values more than %d scales from the median of the training, which count as the farthest that the model knows", schema.Clip), far},
+	for k, what := range [3]string{
+		"gaps, of which training had none",
+		"values that training hardly had, which count as one",
+		fmt.Sprintf("values more than %d scales from the median of the training, which count as the farthest that the model knows", schema.Clip),
 	} {
-		if x.names != nil {
-			r.note(file, "most cells are %s, in the column %s", x.what, nameSome(x.names))
+		if names[k] != nil {
+			r.note(file, "most cells are %s, in the column %s", what, nameSome(names[k]))
 		}
 	}
 }
