@@ -68,17 +68,12 @@ func checkLabels(file, name string, labels []string) error {
 	case known == 0:
 		return nil
 	case 20*several >= known && 2*shared > all:
-		return badFile(file, "the label %s has several values in one cell, in %d of %d rows, such as %s: it looks like several labels for each node, which are not supported", quote(name), several, known, quote(sampleOf(labels))).hint("%s", hint)
+		i := slices.IndexFunc(labels, func(s string) bool { return strings.ContainsAny(s, "|;,[") })
+		return badFile(file, "the label %s has several values in one cell, in %d of %d rows, such as %s: it looks like several labels for each node, which are not supported", quote(name), several, known, quote(labels[max(i, 0)])).hint("%s", hint)
 	case numbers == known && k > fewest && (!whole || low > 1 || low < 0 || k > most && known < support*k):
 		return badFile(file, "the label %s is a number with %d different values: it looks like a quantity to predict (regression), which is not supported", quote(name), k).hint("%s", hint)
 	}
 	return nil
-}
-
-// sampleOf returns a label with several values.
-func sampleOf(labels []string) string {
-	i := slices.IndexFunc(labels, func(s string) bool { return strings.ContainsAny(s, "|;,[") })
-	return labels[max(i, 0)]
 }
 
 // noteSpellings tells of classes that are one but for how it is spelled: by case, spaces around it, or as a boolean.
