@@ -82,7 +82,7 @@ func (d *Dataset) Info() Info {
 		Name: d.Name, Source: d.Source, Format: d.Format, Checksum: d.Checksum,
 		Nodes: d.Graph.N, Edges: len(d.Graph.Edges), Directed: d.Graph.Directed, Weighted: d.Graph.Weights != nil,
 		Features: d.X.Cols, FeatureNNZ: d.X.NNZ(), FeatureDensity: d.X.Density(), Sparse: d.X.IsSparse(),
-		Classes: d.Classes, ClassNames: d.ClassNames, ClassCounts: Split{Train: labelled(d.Labels)}.ClassCounts(d.Labels, d.Classes),
+		Classes: d.Classes, ClassNames: d.ClassNames, ClassCounts: make([]int, d.Classes),
 		Splits: []SplitInfo{}, SplitSpec: d.SplitSpec.String(), Repairs: d.Repairs, Corruption: d.Corruption,
 	}
 	in.Notes = d.Notes
@@ -91,6 +91,11 @@ func (d *Dataset) Info() Info {
 	}
 	if truth := d.Truth.Undamaged(); truth != nil {
 		in.Truth = &TruthInfo{Edges: len(truth.Edges), Hidden: len(graph.Difference(truth, d.Graph)), Wrong: len(graph.Difference(d.Graph, truth))}
+	}
+	for _, c := range d.Labels {
+		if c >= 0 {
+			in.ClassCounts[c]++
+		}
 	}
 	if h := d.Graph.Homophily(d.Labels); !math.IsNaN(h) {
 		in.Homophily = &h
