@@ -332,7 +332,11 @@ type Faults struct {
 // mostFaults is how many faults of a file are listed.
 const mostFaults = 20
 
+// add notes a fault; nil is none.
 func (f *Faults) add(e *FileError) {
+	if e == nil {
+		return
+	}
 	if f.Total++; len(f.List) < mostFaults {
 		f.List = append(f.List, e)
 	}

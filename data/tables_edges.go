@@ -75,13 +75,9 @@ func (r *tableReader) edges(from tableFile, nodes *nodeTable, n int, e *edgeList
 				continue
 			}
 			u, bad := nodeOf(t, col[0], nodes, n, first)
-			if bad != nil {
-				faults.add(bad)
-			}
+			faults.add(bad)
 			v, bad := nodeOf(t, col[1], nodes, n, first)
-			if bad != nil {
-				faults.add(bad)
-			}
+			faults.add(bad)
 			w := 1.0
 			if col[2] >= 0 {
 				var err error

@@ -291,14 +291,10 @@ func (r *tableReader) firstPass(from, edges tableFile, faults *Faults) (_ *nodeT
 			nt.labels = append(nt.labels, strings.Clone(t.row[at.label]))
 		}
 		if at.split >= 0 {
-			if e := nt.split.add(t, at.split, v); e != nil {
-				faults.add(e)
-			}
+			faults.add(nt.split.add(t, at.split, v))
 		}
 		if at.masks[0] >= 0 {
-			if e := nt.split.mark(t, at.masks, v); e != nil {
-				faults.add(e)
-			}
+			faults.add(nt.split.mark(t, at.masks, v))
 		}
 		if at.time >= 0 {
 			x, ok := timeOf(t.row[at.time])
