@@ -55,10 +55,7 @@ func (e *edgeList) build(n int, directed, symmetric bool, rep *Repairs, mem *bud
 	defer caught(&err)
 	m := int64(len(e.src))
 	if e.w == nil && e.merge == MergeSum { // how often an edge is listed
-		e.w = zeros[float32](mem, len(e.src))
-		for i := range e.w {
-			e.w[i] = 1
-		}
+		e.w = filled[float32](mem, len(e.src), 1)
 	}
 	// The graph; the numbers of edges, three times while they are sorted; offsets by node,
 	// twice, and marks.
@@ -153,10 +150,7 @@ func (e *edgeList) weighLoops(list []int32, n int, mem *budget.Reservation) {
 	if e.w == nil || len(list) == 0 {
 		return
 	}
-	e.loops = zeros[float32](mem, n)
-	for v := range e.loops {
-		e.loops[v] = -1
-	}
+	e.loops = filled[float32](mem, n, -1)
 	list = sortBy(list, n, func(i int32) int32 { return e.src[i] })
 	for i := 0; i < len(list); {
 		j := i + 1

@@ -3,6 +3,7 @@ package data
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"github.com/gsrc-dev/gsrc/graph"
@@ -87,6 +88,12 @@ func push[T any](mem *budget.Reservation, list *[]T, v T) {
 func zeros[T any](mem *budget.Reservation, n int) []T {
 	claim(mem, budget.Mul(int64(n), int64(unsafe.Sizeof(*new(T)))))
 	return make([]T, n)
+}
+
+// filled returns a list of n times v.
+func filled[T any](mem *budget.Reservation, n int, v T) []T {
+	claim(mem, budget.Mul(int64(n), int64(unsafe.Sizeof(v))))
+	return slices.Repeat([]T{v}, n)
 }
 
 // taking claims n bytes for as long as do runs.

@@ -143,10 +143,7 @@ func (l *loader) storedLoops(ds *Dataset, s *store.Store) {
 	if len(loops) == 0 {
 		return
 	}
-	ds.Loops = zeros[float32](l.mem, ds.Graph.N)
-	for v := range ds.Loops {
-		ds.Loops[v] = -1
-	}
+	ds.Loops = filled[float32](l.mem, ds.Graph.N, -1)
 	for _, x := range loops {
 		if x>>32 < uint64(len(ds.Loops)) {
 			ds.Loops[x>>32] = math.Float32frombits(uint32(x))

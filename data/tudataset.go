@@ -128,10 +128,7 @@ func (c *Collection) readIndicator(s *fileSet, name string) (_ []int32, err erro
 		if last == 0 || last > len(in) {
 			return nil, t.short("lists %d nodes of %d graphs, each of which has one at least", len(in), last)
 		}
-		c.Labels = zeros[int32](t.mem, last)
-		for g := range c.Labels {
-			c.Labels[g] = -1
-		}
+		c.Labels = filled[int32](t.mem, last, -1)
 	}
 	claim(t.mem, 8*int64(len(c.Labels)+1))
 	c.Offset = make([]int32, len(c.Labels)+1)
