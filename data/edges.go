@@ -163,19 +163,13 @@ func (e *edgeList) weighLoops(list []int32, n int, mem *budget.Reservation) {
 }
 
 func (e *edgeList) merged(list []int32) float32 {
-	sum, top := 0.0, float32(0)
-	for _, i := range list {
-		sum, top = sum+float64(e.w[i]), max(top, e.w[i])
-	}
-	switch e.merge {
-	case MergeSum:
-		return float32(min(sum, math.MaxFloat32))
-	case MergeMean:
-		return float32(sum / float64(len(list)))
-	case MergeMax:
-		return top
-	}
-	return e.w[slices.Min(list)]
+	return store.MergedWeight(e.merge, e.w[slices.Min(list)], func(yield func(w float32) bool) {
+		for _, i := range list {
+			if !yield(e.w[i]) {
+				return
+			}
+		}
+	})
 }
 
 // done gives the memory of the list back.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 )
@@ -116,7 +117,7 @@ func (b *Builder) mergePairs(o Edges, pairs, turned *sorter) error {
 		u, v := int32(pair>>31), int32(pair&(1<<31-1))
 		w := first
 		if o.Weighted {
-			w = merged(o.Merge, first, append(same[0], same[1]...))
+			w = MergedWeight(o.Merge, first, slices.Values(append(same[0], same[1]...)))
 		}
 		if u == v {
 			m.SelfLoops++
@@ -184,16 +185,18 @@ func when(holds bool, kind string) string {
 	return ""
 }
 
-func merged(how string, first float32, all []float32) float32 {
-	sum, top := 0.0, float32(0)
-	for _, w := range all {
-		sum, top = sum+float64(w), max(top, w)
+// MergedWeight is what weight equal edges have together, as [Edges.Merge] says, of the first
+// one's and those of all.
+func MergedWeight(how string, first float32, all iter.Seq[float32]) float32 {
+	sum, top, n := 0.0, float32(0), 0
+	for w := range all {
+		sum, top, n = sum+float64(w), max(top, w), n+1
 	}
 	switch how {
 	case "sum":
 		return float32(min(sum, math.MaxFloat32))
 	case "mean":
-		return float32(sum / float64(len(all)))
+		return float32(sum / float64(n))
 	case "max":
 		return top
 	}
