@@ -7,6 +7,7 @@ package catalog
 
 import (
 	"archive/zip"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -192,10 +193,7 @@ func (s Set) Fetch(ctx context.Context, root string, o Options) (string, error) 
 
 // want returns the checksum that a file has to have, "" if none is known.
 func (f File) want(recorded lock) string {
-	if f.SHA256 != "" {
-		return f.SHA256
-	}
-	return recorded[f.Path].SHA256
+	return cmp.Or(f.SHA256, recorded[f.Path].SHA256)
 }
 
 // present reports whether a file is there and what it should be.
