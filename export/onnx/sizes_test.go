@@ -14,10 +14,12 @@ func TestNameSizes(t *testing.T) {
 			b.binary("Mul", x, x), b.span(b.squeeze(size, 0)), b.filledInt(size, 0, unknown),
 			b.op("Slice", Int64Type, []dim{unknown}, []tensor{b.filledInt(more, 0, unknown), b.int64s(0), size, b.int64s(0)}),
 		},
-		"one more":       {b.filledInt(more, 0, unknown), b.span(b.squeeze(more, 0))},
-		"some":           {some, b.gather(x, some), b.binary("Add", b.gather(x, some), b.int64Const(1))},
-		"others":         {others, b.gather(x, others)},
-		"some, one more": {b.concat(0, some, b.int64s(1)), b.concat(0, b.gather(x, some), b.int64s(7))},
+		"one more":         {b.filledInt(more, 0, unknown), b.span(b.squeeze(more, 0))},
+		"some":             {some, b.gather(x, some), b.binary("Add", b.gather(x, some), b.int64Const(1))},
+		"others":           {others, b.gather(x, others)},
+		"two more":         {b.filledInt(b.binary("Add", size, b.int64s(2)), 0, unknown)},
+		"others, one more": {b.concat(0, others, b.int64s(1))},
+		"some, one more":   {b.concat(0, some, b.int64s(1)), b.concat(0, b.gather(x, some), b.int64s(7))},
 	}
 	b.nameSizes()
 	names := map[string]string{}
