@@ -173,11 +173,14 @@ func (a *app) sweep(c *cobra.Command, f *sweepFlags, args []string) error {
 	table := sweep.Summarize(records)
 	if shard.Count > 1 {
 		a.logf("shard %s has %d of %d runs; unite the folders of all shards with: gsrc sweep --merge DIR… --out DIR", shard, show.last.Done, len(jobs))
-	} else if err := writeSummary(table, f.out); err != nil {
-		return err
 	}
 	if err := a.printTable(table, f.asJSON); err != nil {
 		return err
+	}
+	if shard.Count <= 1 {
+		if err := writeSummary(table, f.out); err != nil {
+			return err
+		}
 	}
 	if show.last.Failed > 0 && show.last.Failed == show.last.Total {
 		return fmt.Errorf("all %d runs failed", show.last.Failed)
@@ -218,10 +221,10 @@ func (a *app) mergeSweeps(c *cobra.Command, f *sweepFlags, dirs []string) error 
 		return fmt.Errorf("there is no record in %s", strings.Join(dirs, ", "))
 	}
 	table := sweep.Summarize(records)
-	if err := writeSummary(table, f.out); err != nil {
+	if err := a.printTable(table, f.asJSON); err != nil {
 		return err
 	}
-	return a.printTable(table, f.asJSON)
+	return writeSummary(table, f.out)
 }
 
 // checkSummary refuses, before anything runs, a folder whose summary.csv is not that of a sweep.
