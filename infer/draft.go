@@ -64,7 +64,7 @@ func (e *UpdateError) Error() string { return e.Reason }
 
 func badUpdate(format string, args ...any) error { return &UpdateError{fmt.Sprintf(format, args...)} }
 
-// edit is an [Update] that was held against a version, by numbers.
+// edit is an [Update] that was held against a version, by rows; in a journal by numbers.
 type edit struct {
 	x       []float32 // of new nodes
 	ids     []string  // of new nodes; nil where nodes are called by their numbers
@@ -77,7 +77,7 @@ type edit struct {
 }
 
 // changes are what a version has that the one before has not, and the reverse. Nodes are
-// numbers; lists are ascending.
+// rows; lists are ascending.
 type changes struct {
 	nodes   []int32    // new nodes, and those whose features are others
 	deleted []int32    // nodes
@@ -87,7 +87,7 @@ type changes struct {
 
 // none tells that a version is as the one before.
 func (c *changes) none(old, next *Snapshot) bool {
-	return len(c.nodes)+len(c.deleted)+len(c.added)+len(c.removed) == 0 && next.Numbers() == old.Numbers()
+	return len(c.nodes)+len(c.deleted)+len(c.added)+len(c.removed) == 0 && next.next == old.next
 }
 
 // draft is a version in the making. It shares with the version before what it has not
@@ -98,8 +98,9 @@ type draft struct {
 	x       matrix
 	own     map[int]bool // blocks of x that are the draft's alone; −1 is the list of them
 	ids     []string
-	names   map[string]int32 // of new nodes
+	names   map[string]int32 // rows of new nodes
 	deleted bitset
+	numbering
 	changed map[int32]bool // nodes with other features, new ones included
 	dropped []int32        // deleted nodes
 	// edges that were added (true) or deleted (false), as the graph lists them.
@@ -109,21 +110,26 @@ type draft struct {
 
 func newDraft(old *Snapshot) *draft {
 	return &draft{old: old, x: old.x, own: map[int]bool{}, ids: old.ids, names: map[string]int32{},
-		deleted: old.deleted, changed: map[int32]bool{}, edges: map[[2]int32]bool{}, weights: map[[2]int32]float32{}}
+		deleted: old.deleted, numbering: old.numbering, changed: map[int32]bool{}, edges: map[[2]int32]bool{}, weights: map[[2]int32]float32{}}
 }
 
-// number returns the number of a node of the draft by its name, though it be deleted.
-func (d *draft) number(name string) (int32, bool) {
+// find returns the row of a node of the draft by its name, though it be deleted: −1 where it has none.
+func (d *draft) find(name string) (row int32, ok bool) {
+	if row, ok = d.names[name]; ok {
+		return row, true
+	}
+	v, ok := d.old.numberOf(name)
 	if d.ids == nil {
-		v, ok := numbered(name, d.x.rows)
-		return int32(v), ok
+		v, ok = numbered(name, d.next)
 	}
-	if v, ok := d.names[name]; ok {
-		return v, true
+	if !ok {
+		return 0, false
 	}
-	v, ok := d.old.number(name)
-	return int32(v), ok
+	return int32(d.row(v)), true
 }
+
+// gone tells whether a row, or −1, is of a deleted node.
+func (d *draft) gone(row int32) bool { return row < 0 || d.deleted.has(int(row)) }
 
 // resolve holds an update against the draft, which does not change.
 func (d *draft) resolve(u *Update) (*edit, error) {
@@ -136,7 +142,7 @@ func (d *draft) resolve(u *Update) (*edit, error) {
 	if len(u.IDs) != 0 && len(u.IDs) != count || len(u.IDs) == 0 && d.ids != nil && count > 0 {
 		return nil, badUpdate("%d names for %d new nodes", len(u.IDs), count)
 	}
-	if d.x.rows+count > math.MaxInt32 || len(d.old.graph.Edges)+len(d.edges)+len(u.Sources) > math.MaxInt32/2 {
+	if d.next+count > math.MaxInt32 || len(d.old.graph.Edges)+len(d.edges)+len(u.Sources) > math.MaxInt32/2 {
 		return nil, badUpdate("%d more nodes and %d more edges are too many: a graph has at most %d nodes and %d edges", count, len(u.Sources), math.MaxInt32, math.MaxInt32/2)
 	}
 	if len(u.ChangeX) != len(u.ChangeNodes)*width {
@@ -179,8 +185,7 @@ func (d *draft) resolve(u *Update) (*edit, error) {
 	}
 	fresh := make(map[string]int32, count)
 	for i := range count {
-		number := d.x.rows + i
-		name := strconv.Itoa(number)
+		name := strconv.Itoa(d.next + i)
 		if len(u.IDs) > 0 {
 			if d.ids == nil && u.IDs[i] != name {
 				return nil, badUpdate("new node %d is called %.200q; the nodes of these data are called by their numbers, and the next is %s", i, u.IDs[i], name)
@@ -191,24 +196,24 @@ func (d *draft) resolve(u *Update) (*edit, error) {
 			if err := checkName(name); err != nil {
 				return nil, badUpdate("new node %d is called %.200q: %v", i, name, err)
 			}
-			if v, taken := d.number(name); taken && d.deleted.has(int(v)) {
+			if v, taken := d.find(name); taken && d.gone(v) {
 				return nil, badUpdate("new node %d is called %.200q: that was a node that is deleted, and names are not used again", i, name)
 			} else if _, again := fresh[name]; taken || again {
 				return nil, badUpdate("new node %d is called %.200q: another node has that name", i, name)
 			}
 			e.ids = append(e.ids, name)
 		}
-		fresh[name] = int32(number)
+		fresh[name] = int32(d.x.rows + i)
 	}
 	gone := make(map[int32]bool, len(u.DeleteNodes))
 	find := func(what string, i int, name string) (int32, error) {
 		v, ok := fresh[name]
 		if !ok {
-			if v, ok = d.number(name); !ok {
+			if v, ok = d.find(name); !ok {
 				return 0, badUpdate("%s %d is %.200q, and there is no such node", what, i, name)
 			}
 		}
-		if d.deleted.has(int(v)) {
+		if d.gone(v) {
 			return 0, badUpdate("%s %d is %.200q, and that node was deleted", what, i, name)
 		}
 		if gone[v] {
@@ -278,6 +283,7 @@ func (d *draft) resolve(u *Update) (*edit, error) {
 func (d *draft) apply(e *edit) {
 	for i, at := d.x.rows, 0; at < len(e.x); i, at = i+1, at+d.x.cols {
 		d.x.append(e.x[at:at+d.x.cols], d.own)
+		d.add()
 		d.changed[int32(i)] = true
 		if d.ids != nil {
 			d.names[e.ids[at/d.x.cols]] = int32(i)
@@ -327,12 +333,12 @@ func (d *draft) finish() (*Snapshot, *changes) {
 	}
 	slices.Sort(c.nodes)
 	for _, v := range d.dropped {
-		if int(v) < d.old.Numbers() { // others were never there
+		if int(v) < d.old.rows() { // others were never there
 			c.deleted = append(c.deleted, v)
 		}
 	}
 	slices.Sort(c.deleted)
-	s := &Snapshot{Version: d.old.Version + 1, r: d.old.r, x: d.x, ids: d.ids, deleted: d.deleted}
+	s := &Snapshot{Version: d.old.Version + 1, r: d.old.r, x: d.x, ids: d.ids, deleted: d.deleted, numbering: d.numbering}
 	s.graph = d.merge(c)
 	return s, c
 }

@@ -79,18 +79,18 @@ func (s *Snapshot) finite() error {
 
 func (s *Snapshot) notFinite(v int) error {
 	var scratch []float32
-	ds, number := s.dataset(&scratch)
+	ds, rows := s.dataset(&scratch)
 	old := s.r.current.Load() // the version before, where s is being made
 	node := func(v int) string {
 		text := fmt.Sprintf("node %q", s.name(v))
-		if old != nil && old.Version < s.Version && v < old.Numbers() && slices.Equal(old.x.row(v), s.x.row(v)) {
+		if old != nil && old.Version < s.Version && v < old.rows() && slices.Equal(old.x.row(v), s.x.row(v)) {
 			text += " (whose features the update leaves as they are)"
 		}
 		return text
 	}
 	return &FiniteError{What: node(v), Largest: largest(ds.X, func(row int) string {
-		if number != nil {
-			row = int(number[row])
+		if rows != nil {
+			row = int(rows[row])
 		}
 		return node(row)
 	})}

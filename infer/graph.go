@@ -47,6 +47,7 @@ type Graph struct {
 	held    *atomic.Int64 // versions in memory; of its own, or the cleanup of the last one would keep the graph
 	numbers sync.Map      // number of a node by its name, of all versions; nil names have none
 	advance advance
+	log     func(format string, args ...any)
 	scratch []float32    // the features of the version that is being made
 	inc     *incremental // nil where every version is computed as a whole
 	whole   atomic.Int64 // nanoseconds that it takes to classify all nodes
@@ -76,20 +77,22 @@ type advance func(ctx context.Context, old, next *Snapshot, c *changes) error
 // Snapshot is one version of an online graph. It does not change, and refers to no
 // other version.
 //
-// Everything is by a node's number, which no update changes: that of a deleted node
-// stays free.
+// To others a node has a number, which no update changes: that of a deleted node stays free.
+// Here everything is by rows, which ascend as the numbers do. A row of a deleted node is there until
+// [Graph.condense].
 type Snapshot struct {
 	// Version counts from 1, the graph as it was read.
 	Version int64
 
-	r        *Graph
-	graph    *graph.Graph // of all numbers; deleted nodes have no edges
-	x        matrix       // [Numbers, D]; rows of deleted nodes say nothing
-	ids      []string     // [Numbers], or nil if nodes are called by their numbers
-	deleted  bitset
+	r       *Graph
+	graph   *graph.Graph // of all rows; deleted nodes have no edges
+	x       matrix       // [rows, D]; rows of deleted nodes say nothing
+	ids     []string     // [rows], or nil if nodes are called by their numbers
+	deleted bitset
+	numbering
 	checksum string // of the data that it was read from; "" once it was changed
 
-	logits, probabilities []float32 // [Numbers, C], where they are made ahead
+	logits, probabilities []float32 // [rows, C], where they are made ahead
 	pending               *pending  // where they are not
 }
 
@@ -117,7 +120,7 @@ func OpenGraphWithin(ctx context.Context, b *budget.Budget, dist, path string, o
 		return nil, err
 	}
 	p.online = true
-	r := &Graph{p: p, held: new(atomic.Int64), budget: b}
+	r := &Graph{p: p, held: new(atomic.Int64), budget: b, log: p.o.Log}
 	r.idle.L = &r.mu
 	defer func() {
 		if err != nil {
@@ -146,7 +149,7 @@ func OpenGraphWithin(ctx context.Context, b *budget.Budget, dist, path string, o
 	for i, name := range p.ds.NodeIDs {
 		r.numbers.Store(name, int32(i))
 	}
-	s := &Snapshot{Version: 1, r: r, graph: p.ds.Graph, x: matrixOf(p.x.F32, p.ds.X.Cols), ids: p.ds.NodeIDs, checksum: p.ds.Checksum}
+	s := &Snapshot{Version: 1, r: r, graph: p.ds.Graph, x: matrixOf(p.x.F32, p.ds.X.Cols), ids: p.ds.NodeIDs, checksum: p.ds.Checksum, numbering: numbering{next: p.ds.Graph.N}}
 	names := ClassNames(p.ds.ClassNames, p.ds.Classes)
 	r.labels = make([]string, len(p.ds.Labels))
 	for v, c := range p.ds.Labels {
@@ -216,7 +219,7 @@ func (r *Graph) prepare(s *Snapshot, o GraphOptions) error {
 		inc.close()
 		return err
 	}
-	if line := searchNote(&r.p.info, s.Numbers()); line != "" {
+	if line := searchNote(&r.p.info, s.Nodes()); line != "" {
 		r.p.o.Log("%s", line)
 	}
 	if r.hops == nil {
@@ -278,8 +281,8 @@ func (e *GrowthError) Error() string {
 
 func (e *GrowthError) Unwrap() error { return e.Err }
 
-// grow takes the memory that a version needs, before it is made. A graph that shrinks
-// gives none back: what it took may be in use.
+// grow takes the memory that a version needs, before it is made. One that shrinks gives none back
+// until [Graph.condense]: what it took is in use.
 func (r *Graph) grow(s *Snapshot) error {
 	more := r.bytes(s) - r.memory.Bytes()
 	if r.memory == nil {
@@ -299,7 +302,7 @@ func (r *Graph) grow(s *Snapshot) error {
 // and what is written to make them one tensor, edges and answers of two versions, and
 // what the classifier has between its layers.
 func (r *Graph) bytes(s *Snapshot) int64 {
-	n, e, widest := int64(s.Numbers()), int64(s.Edges()), r.widest(s)
+	n, e, widest := int64(s.rows()), int64(s.Edges()), r.widest(s)
 	node := r.more.node + 2*4*int64(s.x.cols) + 2*8*int64(len(r.p.manifest.Classes)) + 4*4*widest + 128
 	edge := r.more.edge + int64(2*8+2*2*(8+4+4+4)+4*16)
 	return n*node + e*edge + r.models.bytes(s.graph)
@@ -360,8 +363,8 @@ func (r *Graph) incrementalBytes(s *Snapshot) (node, edge int64) {
 // exact is the [advance] that recomputes everything, exactly as [Predict] does.
 func (r *Graph) exact(ctx context.Context, old, next *Snapshot, _ *changes) error {
 	p := *r.p
-	var number []int32
-	p.ds, number = next.dataset(&r.scratch)
+	var rows []int32
+	p.ds, rows = next.dataset(&r.scratch)
 	p.x = Features(p.ds)
 	g, err := p.graph(ctx)
 	if err != nil {
@@ -369,47 +372,56 @@ func (r *Graph) exact(ctx context.Context, old, next *Snapshot, _ *changes) erro
 	}
 	index, weights := WeightedEdges(g)
 	next.logits, next.probabilities, err = p.classify(g.N, p.x, index, &weights, nil)
-	if err == nil && number != nil {
+	if err == nil && rows != nil {
 		c := len(r.p.manifest.Classes)
-		next.logits, next.probabilities = scatter(next.logits, number, next.Numbers(), c), scatter(next.probabilities, number, next.Numbers(), c)
+		next.logits, next.probabilities = scatter(next.logits, rows, next.rows(), c), scatter(next.probabilities, rows, next.rows(), c)
 	}
 	return err
 }
 
 // dataset returns the graph as [Predict] reads it: without the deleted nodes, so that
-// the rest move up. number tells which number each of its nodes has here, nil where
+// the rest move up. rows tells which row each of its nodes has here, nil where
 // none was deleted. The features may be in the memory of scratch.
-func (s *Snapshot) dataset(scratch *[]float32) (ds *data.Dataset, number []int32) {
+func (s *Snapshot) dataset(scratch *[]float32) (ds *data.Dataset, rows []int32) {
 	ds = &data.Dataset{Name: s.r.p.ds.Name, Source: s.r.p.ds.Source, Checksum: s.checksum, Graph: s.graph, NodeIDs: s.ids}
 	x := s.x.whole
 	if s.deleted.count > 0 {
-		number = s.deleted.others(s.Numbers())
-		row := make([]int32, s.Numbers())
-		for i, v := range number {
-			row[v] = int32(i)
-		}
-		ds.Graph = renumber(s.graph, row, len(number))
-		ds.NodeIDs = make([]string, len(number))
-		for i, v := range number {
-			ds.NodeIDs[i] = s.name(int(v))
-		}
+		rows, ds.Graph = s.living()
 		x = nil
+	}
+	if s.deleted.count > 0 || s.numbers != nil {
+		ds.NodeIDs = make([]string, 0, s.Nodes())
+		for v := range s.rows() {
+			if !s.deleted.has(v) {
+				ds.NodeIDs = append(ds.NodeIDs, s.name(v))
+			}
+		}
 	}
 	if x == nil {
 		*scratch = s.x.appendRows((*scratch)[:0], s.deleted.has)
 		x = *scratch
 	}
 	ds.X = &data.Features{Rows: s.Nodes(), Cols: s.x.cols, Dense: x}
-	return ds, number
+	return ds, rows
 }
 
-// features returns those of all numbers, [Numbers, D], zeros for deleted nodes.
+// living returns the rows of the nodes that are not deleted, and the graph of these.
+func (s *Snapshot) living() (rows []int32, g *graph.Graph) {
+	rows = s.deleted.others(s.rows())
+	place := make([]int32, s.rows())
+	for i, v := range rows {
+		place[v] = int32(i)
+	}
+	return rows, renumber(s.graph, place, len(rows))
+}
+
+// features returns those of all rows, [rows, D], zeros for deleted nodes.
 func (s *Snapshot) features() []float32 {
 	if s.x.whole != nil && s.deleted.count == 0 {
 		return s.x.whole
 	}
-	x := make([]float32, s.Numbers()*s.x.cols)
-	for v := range s.Numbers() {
+	x := make([]float32, s.rows()*s.x.cols)
+	for v := range s.rows() {
 		if !s.deleted.has(v) {
 			copy(x[v*s.x.cols:], s.x.row(v))
 		}
@@ -417,17 +429,20 @@ func (s *Snapshot) features() []float32 {
 	return x
 }
 
-// scatter writes rows to those of their numbers, among n.
-func scatter(rows []float32, number []int32, n, width int) []float32 {
+// scatter writes rows, [len(to), width], to other places among n.
+func scatter(rows []float32, to []int32, n, width int) []float32 {
 	all := make([]float32, n*width)
-	for i, v := range number {
+	for i, v := range to {
 		copy(all[int(v)*width:], rows[i*width:(i+1)*width])
 	}
 	return all
 }
 
 // Numbers is the first number above those of all nodes, deleted ones included.
-func (s *Snapshot) Numbers() int { return s.graph.N }
+func (s *Snapshot) Numbers() int { return s.next }
+
+// rows counts the nodes and the deleted ones that still have a row.
+func (s *Snapshot) rows() int { return s.graph.N }
 
 // Nodes counts the nodes.
 func (s *Snapshot) Nodes() int { return s.graph.N - s.deleted.count }
@@ -435,10 +450,10 @@ func (s *Snapshot) Nodes() int { return s.graph.N - s.deleted.count }
 // Edges counts the edges of the data, each undirected one once.
 func (s *Snapshot) Edges() int { return s.graph.NumEdges() }
 
-// name is what a node is called.
+// name is what the node of a row is called.
 func (s *Snapshot) name(v int) string {
 	if s.ids == nil {
-		return strconv.Itoa(v)
+		return strconv.Itoa(s.number(v))
 	}
 	return s.ids[v]
 }
@@ -468,13 +483,13 @@ func numbered(name string, n int) (v int, ok bool) {
 	return v, err == nil && v >= 0 && v < n && strconv.Itoa(v) == name
 }
 
-// number returns the number of a node by its name, though it be deleted.
-func (s *Snapshot) number(name string) (v int, ok bool) {
+// numberOf returns the number of a node by its name, though it be deleted.
+func (s *Snapshot) numberOf(name string) (v int, ok bool) {
 	if s.ids == nil {
-		return numbered(name, s.Numbers())
+		return numbered(name, s.next)
 	}
 	n, ok := s.r.numbers.Load(name)
-	if !ok || int(n.(int32)) >= s.Numbers() { // of a later version
+	if !ok || int(n.(int32)) >= s.next { // of a later version
 		return 0, false
 	}
 	return int(n.(int32)), true
@@ -482,16 +497,19 @@ func (s *Snapshot) number(name string) (v int, ok bool) {
 
 // Find returns the number of a node by its name. The error is a *[NodeError].
 func (s *Snapshot) Find(name string) (int, error) {
-	v, ok := s.number(name)
-	if !ok || s.deleted.has(v) {
+	v, ok := s.numberOf(name)
+	if !ok || s.gone(s.row(v)) {
 		return 0, s.noNode(fmt.Sprintf("%.200q", name), ok)
 	}
 	return v, nil
 }
 
+// gone tells whether a row, or −1, is of a deleted node.
+func (s *Snapshot) gone(row int) bool { return row < 0 || s.deleted.has(row) }
+
 // Check tells whether there is a node of this number. The error is a *[NodeError].
 func (s *Snapshot) Check(number int64) error {
-	if inside := number >= 0 && number < int64(s.Numbers()); !inside || s.deleted.has(int(number)) {
+	if inside := number >= 0 && number < int64(s.next); !inside || s.gone(s.row(int(number))) {
 		return s.noNode(fmt.Sprintf("number %d", number), inside)
 	}
 	return nil
@@ -503,14 +521,16 @@ func (s *Snapshot) Check(number int64) error {
 // *[NodeError] where there is no such node, and a *[FiniteError] where an answer is no
 // number.
 func (s *Snapshot) Answer(nodes []int) (logits, probabilities []float32, err error) {
-	for _, v := range nodes {
+	row := make([]int, len(nodes))
+	for i, v := range nodes {
 		if err := s.Check(int64(v)); err != nil {
 			return nil, nil, err
 		}
+		row[i] = s.row(v)
 	}
-	rows, l, p := nodes, s.logits, s.probabilities
+	rows, l, p := row, s.logits, s.probabilities
 	if s.pending != nil {
-		if rows, l, p, err = s.pending.rows(nodes); err != nil {
+		if rows, l, p, err = s.pending.rows(row); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -520,7 +540,7 @@ func (s *Snapshot) Answer(nodes []int) (logits, probabilities []float32, err err
 		logits, probabilities = append(logits, l[i*c:(i+1)*c]...), append(probabilities, p[i*c:(i+1)*c]...)
 	}
 	if i := notFinite(c, logits, probabilities); i >= 0 {
-		return nil, nil, s.notFinite(nodes[i])
+		return nil, nil, s.notFinite(row[i])
 	}
 	return logits, probabilities, nil
 }

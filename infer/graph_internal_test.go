@@ -102,7 +102,7 @@ func TestOldVersionsAreFreed(t *testing.T) {
 		if work++; work%1000 == 1 { // the rest is about what is held, not about answers
 			return exact(ctx, old, next, c)
 		}
-		n := next.Numbers() * len(r.p.manifest.Classes)
+		n := next.rows() * len(r.p.manifest.Classes)
 		next.logits, next.probabilities = make([]float32, n), make([]float32, n)
 		return nil
 	}
@@ -213,8 +213,8 @@ func folder(t *testing.T, s *Snapshot) string {
 	for j := range s.x.cols {
 		fmt.Fprintf(&nodes, ",f%d", j)
 	}
-	for v := range s.Numbers() {
-		if s.Check(int64(v)) != nil {
+	for v := range s.rows() {
+		if s.deleted.has(v) {
 			continue
 		}
 		nodes.WriteString("\n" + s.name(v))

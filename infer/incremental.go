@@ -234,16 +234,16 @@ func (inc *incremental) advance(ctx context.Context, old, next *Snapshot, c *cha
 }
 
 func (inc *incremental) follow(ctx context.Context, old, next *Snapshot, c *changes) error {
-	// New numbers have rows even where the node was deleted before anybody saw it.
+	// New rows are there even where the node was deleted before anybody saw it.
 	moved := map[int32]bool{}
 	for _, v := range c.nodes {
 		moved[v] = true
 	}
-	for v := int32(inc.n); int(v) < next.Numbers(); v++ {
+	for v := int32(inc.n); int(v) < next.rows(); v++ {
 		moved[v] = true
 	}
 	features := slices.Sorted(maps.Keys(moved))
-	inc.n = next.Numbers()
+	inc.n = next.rows()
 	added, removed := inc.connect(c, next.graph.Directed)
 	for _, e := range slices.Concat(c.added, c.removed) {
 		moved[e[1]] = true

@@ -24,13 +24,13 @@ func randomUpdate(s *Snapshot, stream rng.Stream) (u Update) {
 	draw := func(n int) int { at++; return stream.Intn(at, n) }
 	node := func() string {
 		for {
-			if v := draw(s.Numbers()); !s.deleted.has(v) {
-				return strconv.Itoa(v)
+			if v := draw(s.rows()); !s.deleted.has(v) {
+				return s.name(v)
 			}
 		}
 	}
 	features := func() []float32 {
-		row := slices.Clone(s.x.row(draw(s.Numbers())))
+		row := slices.Clone(s.x.row(draw(s.rows())))
 		if draw(3) > 0 { // else it is as another node's
 			row[draw(len(row))] += 0.5
 		}
@@ -50,7 +50,7 @@ func randomUpdate(s *Snapshot, stream rng.Stream) (u Update) {
 	for range draw(4) {
 		if e := s.graph.Edges; len(e) > 0 {
 			pair := e[draw(len(e))]
-			u.DeleteSources, u.DeleteTargets = append(u.DeleteSources, strconv.Itoa(int(pair[0]))), append(u.DeleteTargets, strconv.Itoa(int(pair[1])))
+			u.DeleteSources, u.DeleteTargets = append(u.DeleteSources, s.name(int(pair[0]))), append(u.DeleteTargets, s.name(int(pair[1])))
 		}
 	}
 	if draw(3) == 0 {
@@ -100,6 +100,7 @@ func TestIncrementalIsExact(t *testing.T) {
 			stream := rng.New(3, name)
 			apart, pieces := 0, 0
 			for i := range updates {
+				r.condense(2)
 				s := r.Snapshot()
 				before := r.refinedEntries(r.inc.links)
 				if s.pending != nil {
@@ -133,7 +134,7 @@ func TestIncrementalIsExact(t *testing.T) {
 				s = r.Snapshot()
 				if s.pending != nil {
 					after := s.pending.entries()
-					for v := range min(old.Numbers(), s.Numbers()) {
+					for v := range min(old.rows(), s.rows()) {
 						from, w := before(int32(v))
 						now, p := after(int32(v))
 						if other := !slices.Equal(from, now) || !slices.Equal(w, p); other && !s.pending.stale[v] {
@@ -252,11 +253,11 @@ func compareExact(t *testing.T, s *Snapshot) (apart int, compared bool) {
 		}
 	}
 	c := len(r.p.manifest.Classes)
-	for v := range s.Numbers() {
+	for v := range s.rows() {
 		if s.deleted.has(v) {
 			continue
 		}
-		logits, p, err := s.Answer([]int{v})
+		logits, p, err := s.Answer([]int{s.number(v)})
 		if err != nil {
 			t.Fatal(err)
 		}

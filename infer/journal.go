@@ -321,7 +321,7 @@ func (j *journal) replay(r *Graph, from *Snapshot, logs []int64) (*Snapshot, err
 	s, _ := d.finish()
 	s.Version = version
 	r.remember(d)
-	return s, nil
+	return s.dense(), nil
 }
 
 // lost says which versions damage has taken.
@@ -518,7 +518,7 @@ func (s *Snapshot) readBack(dir string) error {
 	if err != nil {
 		return err
 	}
-	nodes := s.deleted.others(s.Numbers())
+	nodes := s.deleted.others(s.rows())
 	if ds.Graph.N != len(nodes) || ds.X.Cols != s.x.cols || len(ds.Graph.Edges) != len(s.graph.Edges) {
 		return fmt.Errorf("it has %d nodes, %d features and %d edges in place of %d, %d and %d", ds.Graph.N, ds.X.Cols, len(ds.Graph.Edges), len(nodes), s.x.cols, len(s.graph.Edges))
 	}
@@ -541,9 +541,9 @@ func (s *Snapshot) writeSchema(w io.Writer) error {
 }
 
 func (s *Snapshot) writeNodes(w io.Writer, labels []string) error {
-	nodes := s.deleted.others(s.Numbers())
+	nodes := s.deleted.others(s.rows())
 	label := func(i int) string {
-		if v := int(nodes[i]); v < len(labels) {
+		if v := s.number(int(nodes[i])); v < len(labels) {
 			return labels[v]
 		}
 		return ""
@@ -565,7 +565,7 @@ func (s *Snapshot) writeEdges(w io.Writer) error {
 
 // writeFeatures writes a .npy file.
 func (s *Snapshot) writeFeatures(w io.Writer) error {
-	nodes := s.deleted.others(s.Numbers())
+	nodes := s.deleted.others(s.rows())
 	return writeMatrix(w, len(nodes), s.x.cols, func(i int) []float32 { return s.x.row(int(nodes[i])) }, nil)
 }
 
@@ -574,13 +574,22 @@ func (s *Snapshot) writeFeatures(w io.Writer) error {
 // to be transformed it says how: data sets of earlier versions have transformed ones.
 func (s *Snapshot) appendState(b []byte, checksum string, keys []committedKey) []byte {
 	b = appendText(b, checksum)
-	b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(s.Version)), uint64(s.Numbers()))
-	b = binary.AppendUvarint(b, uint64(s.deleted.count))
-	for v := range s.Numbers() {
-		if s.deleted.has(v) {
+	b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(s.Version)), uint64(s.next))
+	b = binary.AppendUvarint(b, uint64(s.next-s.Nodes()))
+	names := map[int]string{}
+	if s.ids != nil {
+		s.r.numbers.Range(func(name, number any) bool {
+			if v := int(number.(int32)); v < s.next && s.gone(s.row(v)) {
+				names[v] = name.(string)
+			}
+			return true
+		})
+	}
+	for v := range s.next {
+		if s.gone(s.row(v)) {
 			b = binary.AppendUvarint(b, uint64(v))
 			if s.ids != nil {
-				b = appendText(b, s.ids[v])
+				b = appendText(b, names[v])
 			}
 		}
 	}
@@ -622,15 +631,15 @@ func (r *Graph) readGraph(dir string, first *Snapshot, base *data.Dataset) (*Sna
 	if err != nil {
 		return nil, fmt.Errorf("the journal: %w", err)
 	}
-	s := &Snapshot{Version: d.int(), r: r}
-	n := int(d.int())
+	s := &Snapshot{Version: d.int(), r: r, numbering: numbering{next: int(d.int())}}
+	var deleted bitset
 	names := map[int]string{}
 	for range d.count(1) {
 		v := int(d.node())
-		if d.bad || v >= n || s.deleted.has(v) {
+		if d.bad || v >= s.next || deleted.has(v) {
 			return nil, fmt.Errorf("%s: %w", path, errRecord)
 		}
-		s.deleted = s.deleted.with(v, false)
+		deleted = deleted.with(v, false)
 		if first.ids != nil {
 			names[v] = d.text()
 		}
@@ -644,7 +653,7 @@ func (r *Graph) readGraph(dir string, first *Snapshot, base *data.Dataset) (*Sna
 	if len(d.b) > 0 {
 		data.EdgeWeights(d.text()).Apply(ds)
 	}
-	if d.bad || len(d.b) > 0 || ds.Graph.N+s.deleted.count != n || ds.X.Cols != first.x.cols {
+	if d.bad || len(d.b) > 0 || ds.Graph.N+deleted.count != s.next || ds.X.Cols != first.x.cols {
 		return nil, fmt.Errorf("%s: %w", path, errRecord)
 	}
 	s.graph, s.x = ds.Graph, matrixOf(ds.X.ToDense().Dense, ds.X.Cols)
@@ -653,26 +662,19 @@ func (r *Graph) readGraph(dir string, first *Snapshot, base *data.Dataset) (*Sna
 			s.ids = append(s.ids, ds.NodeID(i))
 		}
 	}
-	if s.deleted.count > 0 {
-		number := s.deleted.others(n)
-		s.graph = renumber(ds.Graph, number, n)
-		s.x = matrixOf(scatter(ds.X.ToDense().Dense, number, n, ds.X.Cols), ds.X.Cols)
-		if s.ids != nil {
-			ids := make([]string, n)
-			for i, v := range number {
-				ids[v] = s.ids[i]
-			}
-			for v, name := range names {
-				ids[v] = name
-			}
-			s.ids = ids
-		}
+	if deleted.count > 0 {
+		s.numbers = deleted.others(s.next)
 	}
 	if s.graph.Directed = base.Graph.Directed; s.graph.Weights == nil && base.Graph.Weights != nil {
 		s.graph.Weights = []float32{} // there is no edge to weigh
 	}
-	for i := first.Numbers(); i < len(s.ids); i++ {
-		r.numbers.Store(s.ids[i], int32(i))
+	for row, name := range s.ids {
+		names[s.number(row)] = name
+	}
+	for v, name := range names {
+		if v >= first.next {
+			r.numbers.Store(name, int32(v))
+		}
 	}
 	return s, nil
 }

@@ -18,7 +18,7 @@ type pending struct {
 	entries func() entriesOf // of the graph that the classifier reads
 
 	base  *allAnswers // of an earlier version
-	stale []bool      // [Numbers] which of them may be others now
+	stale []bool      // [rows] which of them may be others now
 
 	full  atomic.Pointer[allAnswers]
 	spent atomic.Int64 // nanoseconds that went into single answers since all were made
@@ -27,13 +27,13 @@ type pending struct {
 	known map[int][]float32 // logits and probabilities that were made
 }
 
-// allAnswers are those of all nodes, [Numbers, C].
+// allAnswers are those of all rows, [rows, C].
 type allAnswers struct{ logits, probabilities []float32 }
 
 // later has the answers of next made when they are asked for, from a refined graph.
 // features are nodes with other features, reached those and the ones with other entries.
 func (inc *incremental) later(ctx context.Context, old, next *Snapshot, entries func() entriesOf, features, reached []int32) error {
-	q := &pending{r: inc.r, s: next, entries: entries, base: inc.base, stale: make([]bool, next.Numbers()), known: map[int][]float32{}}
+	q := &pending{r: inc.r, s: next, entries: entries, base: inc.base, stale: make([]bool, next.rows()), known: map[int][]float32{}}
 	if p := old.pending; p != nil {
 		if q.base = p.full.Load(); q.base == nil {
 			q.base = p.base
@@ -84,7 +84,7 @@ func (q *pending) all() (*allAnswers, error) {
 	in := q.entries()
 	var src, dst []int64
 	var weight []float32
-	for v := range int32(q.s.Numbers()) {
+	for v := range int32(q.s.rows()) {
 		from, w := in(v)
 		for _, u := range from {
 			src, dst = append(src, int64(u)), append(dst, int64(v))
@@ -93,7 +93,7 @@ func (q *pending) all() (*allAnswers, error) {
 	}
 	e := int64(len(src))
 	weights := ort.Float32s(weight, e)
-	logits, probabilities, err := q.r.p.classify(q.s.Numbers(), ort.Float32s(q.s.features(), int64(q.s.Numbers()), int64(q.s.x.cols)), ort.Int64s(append(src, dst...), 2, e), &weights, nil)
+	logits, probabilities, err := q.r.p.classify(q.s.rows(), ort.Float32s(q.s.features(), int64(q.s.rows()), int64(q.s.x.cols)), ort.Int64s(append(src, dst...), 2, e), &weights, nil)
 	return &allAnswers{logits, probabilities}, err
 }
 

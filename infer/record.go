@@ -260,8 +260,22 @@ func decodeCommit(b []byte) (*commit, error) {
 	return c, nil
 }
 
-// fits tells whether an edit can be applied to the draft as it is: one that a record
-// says was.
+// renumber gives all nodes of an edit other numbers, which ascend as the ones before do.
+func (e *edit) renumber(to func(int32) int32) {
+	for _, list := range [][][2]int32{e.add, e.remove} {
+		for i, pair := range list {
+			list[i] = [2]int32{to(pair[0]), to(pair[1])}
+		}
+	}
+	for _, list := range [][]int32{e.change, e.drop} {
+		for i, v := range list {
+			list[i] = to(v)
+		}
+	}
+}
+
+// fits tells whether an edit that a record has, by numbers, can be applied to the draft as it is,
+// and turns it into one by rows.
 func (d *draft) fits(e *edit) bool {
 	width := d.x.cols
 	if e.weights != nil && len(e.weights) != len(e.add) || len(e.x)%width != 0 || len(e.changeX) != len(e.change)*width {
@@ -269,10 +283,16 @@ func (d *draft) fits(e *edit) bool {
 	}
 	fresh := len(e.x) / width
 	n := d.x.rows + fresh
-	if (d.ids == nil) != (len(e.ids) == 0) && fresh > 0 || len(e.ids) > 0 && len(e.ids) != fresh || n > math.MaxInt32 {
+	if (d.ids == nil) != (len(e.ids) == 0) && fresh > 0 || len(e.ids) > 0 && len(e.ids) != fresh || d.next+fresh > math.MaxInt32 {
 		return false
 	}
-	there := func(v int32) bool { return v >= 0 && int(v) < n && !d.deleted.has(int(v)) }
+	e.renumber(func(v int32) int32 {
+		if int(v) >= d.next {
+			return v - int32(d.next-d.x.rows)
+		}
+		return int32(d.row(int(v)))
+	})
+	there := func(v int32) bool { return int(v) < n && !d.gone(v) }
 	for _, pair := range slices.Concat(e.add, e.remove) {
 		if pair[0] == pair[1] || pair[0] > pair[1] && !d.old.graph.Directed || !there(pair[0]) || !there(pair[1]) {
 			return false

@@ -128,6 +128,9 @@ func (r *Graph) updateAll() {
 // spoils it for others.
 func (r *Graph) update(all []*attempt) {
 	old := r.current.Load()
+	if r.condense(max(condenseAfter, old.Nodes())) {
+		old = r.current.Load()
+	}
 	d := newDraft(old)
 	var made []*attempt
 	for _, a := range all {
@@ -145,7 +148,12 @@ func (r *Graph) update(all []*attempt) {
 	}
 	err := r.commit(d, next, c, made)
 	_, fault := errors.AsType[*FiniteError](err)
-	if _, growth := errors.AsType[*GrowthError](err); fault || growth {
+	_, growth := errors.AsType[*GrowthError](err)
+	if growth && r.condense(old.rows()/8) {
+		r.update(all)
+		return
+	}
+	if fault || growth {
 		if half := len(made) / 2; half > 0 { // not the fault of all
 			r.update(made[:half])
 			r.update(made[half:])
@@ -182,6 +190,7 @@ func (r *Graph) commit(d *draft, next *Snapshot, c *changes, made []*attempt) (e
 	if r.journal != nil {
 		record := &commit{Applied: next.applied(), time: time.Now().Unix()}
 		for _, a := range made {
+			a.edit.renumber(func(row int32) int32 { return int32(d.number(int(row))) })
 			if u := (committed{a.u.Key, a.hash, a.edit}); changed {
 				record.updates = append(record.updates, u)
 			} else if u.edit = nil; u.key != "" {
@@ -204,6 +213,6 @@ func (r *Graph) commit(d *draft, next *Snapshot, c *changes, made []*attempt) (e
 // remember lets the names of new nodes be found.
 func (r *Graph) remember(d *draft) {
 	for name, v := range d.names {
-		r.numbers.Store(name, v)
+		r.numbers.Store(name, int32(d.number(int(v))))
 	}
 }
