@@ -78,6 +78,12 @@ type Info struct {
 	NodeFeatures string   `json:"node_features,omitempty"`
 }
 
+// Directed reports whether an export says that its model was trained on a directed graph.
+func Directed(dir string) bool {
+	p, err := openExport(dir, PredictOptions{})
+	return err == nil && p.info.Directed != nil && *p.info.Directed
+}
+
 // Prior is what the edges of data count by their weights; nil where they have none, or evidence
 // counts them.
 func (x *Info) Prior(ds *data.Dataset, judges bool) *graph.EdgePrior {

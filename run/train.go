@@ -248,10 +248,14 @@ func (r *Run) CheckDirected(given bool) error {
 	return nil
 }
 
-// RefuseUndirected returns an error where --directed=false is given for a run that was trained on a directed
-// graph. What else is wrong with a run is said where it is opened.
+// RefuseUndirected returns an error where --directed=false is given for a run or an export that was trained on
+// a directed graph. What else is wrong with one is said where it is opened.
 func RefuseUndirected(dir string) error {
-	if c, err := config.Read(filepath.Join(dir, "config.toml")); err != nil || !c.Data.Directed {
+	if isExport(dir) {
+		if !infer.Directed(dir) {
+			return nil
+		}
+	} else if c, err := config.Read(filepath.Join(dir, "config.toml")); err != nil || !c.Data.Directed {
 		return nil
 	}
 	return fmt.Errorf("%s was trained on edges with a direction, and --directed=false was given: leave it out, or train without --directed", dir)

@@ -27,6 +27,9 @@ Nodes are named by their ids in the data, or by number from 0.`,
 			if err := required(c, "data", "nodes", "out"); err != nil {
 				return err
 			}
+			if err := refuseUndirected(c, args[0]); err != nil {
+				return err
+			}
 			tables.apply(&o.Load)
 			o.Log = a.logf
 			s, err := infer.Neighbors(c.Context(), args[0], path, nodes, o)

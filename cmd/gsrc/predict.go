@@ -79,10 +79,10 @@ func refuseForRun(c *cobra.Command, dir string) error {
 	return nil
 }
 
-// refuseUndirected refuses --directed=false for a run that was trained on a directed graph, and
-// reads others alike.
+// refuseUndirected refuses --directed=false for a run or an export that was trained on a directed
+// graph, and reads others alike.
 func refuseUndirected(c *cobra.Command, dir string) error {
-	if given(c, "directed") == "" || c.Flag("directed").Value.String() == "true" || !isRun(dir) {
+	if given(c, "directed") == "" || c.Flag("directed").Value.String() == "true" {
 		return nil
 	}
 	return runs.RefuseUndirected(dir)

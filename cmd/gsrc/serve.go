@@ -62,6 +62,9 @@ those for health must then carry it.`,
 			case o.Timeout <= 0 || o.Drain < 0 || o.Grace <= 0:
 				return usage("--timeout and --grace are positive, --drain not negative")
 			}
+			if err := refuseUndirected(c, args[0]); err != nil {
+				return err
+			}
 			tables.apply(&o.Predict.Load)
 			o.LogWriter = a.logInBackground()
 			logger, err := requestLog(a.stderr, logLevel, logFormat)
