@@ -585,7 +585,7 @@ func Predict(ctx context.Context, dir, path, out string, o infer.PredictOptions)
 		})
 	}
 	err = r.use(ctx, path, &o, whole, func() error {
-		p, err = r.predict(whole, &o)
+		p, err = r.predict(&o)
 		return write()
 	}, func(a *application) error {
 		if a.Classes, err = r.ClassNames(); err != nil {
@@ -597,12 +597,11 @@ func Predict(ctx context.Context, dir, path, out string, o infer.PredictOptions)
 	return p, err
 }
 
-// predict classifies the nodes of the training graph as a whole, with a model that whole keeps from
-// being used in parts.
-func (r *Run) predict(whole error, o *infer.PredictOptions) (*infer.Prediction, error) {
+// predict classifies the nodes of the training graph as a whole.
+func (r *Run) predict(o *infer.PredictOptions) (*infer.Prediction, error) {
 	ds, classify := r.Data, r.Trained.Module.Func("classify")
 	if ds == nil { // but a collection
-		return nil, whole
+		return nil, fmt.Errorf("%s in %s classifies whole graphs, which takes an export: make one with gsrc build %s --out DIR, then gsrc predict DIR --data %s", r.Trained.Model, r.Dir, r.Dir, r.info.Data.Source)
 	}
 	if classify == nil {
 		return nil, errNoClassifier(r.Trained.Model)

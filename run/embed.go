@@ -145,7 +145,7 @@ func Embed(ctx context.Context, dir, path string, o infer.PredictOptions) (*infe
 	var e *infer.Embedding
 	err = r.use(ctx, path, &o, whole, func() error {
 		if r.Data == nil { // but a collection
-			return whole
+			return fmt.Errorf("the model %s in %s classifies whole graphs, and the nodes of one graph are what gsrc embeds", r.Trained.Model, dir)
 		}
 		selected, err := o.Wanted(r.Data)
 		if err != nil {
