@@ -147,8 +147,9 @@ func TestResumedBaselines(t *testing.T) {
 	}
 }
 
-// Graphs of a collection have a model without edges beside theirs, too.
-func TestBaselinesOfCollections(t *testing.T) {
+// smallCollection writes a TU data set of 20 graphs.
+func smallCollection(t *testing.T) (dir string) {
+	t.Helper()
 	var edges, graphOf, nodes, labels strings.Builder
 	for g := range 20 {
 		fmt.Fprintf(&edges, "%d, %d\n%[2]d, %[1]d\n", 3*g+1, 3*g+2)
@@ -156,7 +157,7 @@ func TestBaselinesOfCollections(t *testing.T) {
 		fmt.Fprintf(&nodes, "%d\n0\n1\n", g%2)
 		fmt.Fprintf(&labels, "%d\n", g%2)
 	}
-	dir := filepath.Join(t.TempDir(), "DS")
+	dir = filepath.Join(t.TempDir(), "DS")
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +166,12 @@ func TestBaselinesOfCollections(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r, err := Train(t.Context(), TrainOptions{Model: "gin", Data: dir, Set: []string{"train.epochs=3"}, Baselines: AllBaselines})
+	return dir
+}
+
+// Graphs of a collection have a model without edges beside theirs, too.
+func TestBaselinesOfCollections(t *testing.T) {
+	r, err := Train(t.Context(), TrainOptions{Model: "gin", Data: smallCollection(t), Set: []string{"train.epochs=3"}, Baselines: AllBaselines})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -76,6 +76,7 @@ var readers = map[string]func(reading) bool{
 	"data.node_features":     func(r reading) bool { return r.graphs || data.NodeFeatures(r.Data.NodeFeatures).Structural() },
 	"data.edges":             func(r reading) bool { return r.takes("g") },
 	"data.prepare":           func(r reading) bool { return r.tables },
+	"data.weights":           func(r reading) bool { return !r.graphs }, // a collection's edges have none
 	"synthetic.":             func(r reading) bool { return r.generated },
 }
 

@@ -72,6 +72,17 @@ func TestUnread(t *testing.T) {
 	}
 }
 
+// Collections of graphs have neither tables nor weights of edges.
+func TestUnreadOfCollections(t *testing.T) {
+	dir := smallCollection(t)
+	for _, set := range []string{"data.weights=ignore", "data.weights=log1p", "data.prepare=false"} {
+		name, _, _ := strings.Cut(set, "=")
+		if _, warned := prepared(t, TrainOptions{Model: "gin", Data: dir, Set: []string{set}}); !slices.ContainsFunc(warned, func(s string) bool { return strings.HasPrefix(s, name+" has no effect") }) {
+			t.Errorf("%s: warned %q", set, warned)
+		}
+	}
+}
+
 // The defaults of a model, on any data or on one data set, are options that it reads.
 func TestDefaultsAreRead(t *testing.T) {
 	files, err := filepath.Glob("../config/defaults/*.*.toml")
