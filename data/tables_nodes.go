@@ -69,14 +69,20 @@ func (r *tableReader) nodeColumns(t *table, header []string, from, edges tableFi
 			return c, badFile(filepath.Join(filepath.Dir(t.file), SchemaFile), "%s has no column %s", filepath.Base(t.file), quote(name)).hint("gsrc data init --force writes it anew")
 		}
 	}
+	var parts []string
 	for i, name := range header {
 		switch {
 		case i == c.id || i == c.label || i == c.split || slices.Contains(c.masks[:], i):
 		case r.ignored(name) || r.want == nil && x.Columns[name] == columnIgnored:
 			c.ignored = append(c.ignored, name)
+		case !r.file.none["split"] && x.Columns[name] == "" && !r.reads(name) && byName(header[i:i+1], append(maskNames[:], splitNames...)) >= 0:
+			c.ignored, parts = append(c.ignored, name), append(parts, quote(name))
 		default:
 			c.features = append(c.features, i)
 		}
+	}
+	if parts != nil && r.want == nil {
+		r.note(t.file, "left out, since they say by their names which part of a split a node is in, and another split is taken or none: %s; a kind under [nodes.columns] in %s makes a feature of such a column", nameSome(parts), SchemaFile)
 	}
 	return c, nil
 }

@@ -117,6 +117,51 @@ func TestMasks(t *testing.T) {
 	wantError(t, err, "nodes.csv:6:14", "in both the train and the test part", "nodes.csv:7", `"maybe": the mask of a part of the split is not a boolean`)
 }
 
+// Columns that say by their names which part of a split a node is in are no features where another split is taken.
+func TestUnusedSplitColumns(t *testing.T) {
+	nodes := "id,label,x,split,train_mask,val_mask,test_mask,fold\na,p,1,train,1,0,0,val\nb,q,2,val,0,1,0,train\nc,p,4,test,0,0,1,test\nd,q,4,,0,0,0,test\n"
+	files := map[string]string{nodesFile: nodes, edgesFile: "source,target\na,b\n"}
+	dir := writeFiles(t, files)
+	for _, c := range []struct {
+		o              LoadOptions
+		features, note string
+	}{
+		{LoadOptions{}, "x fold", `"train_mask", "val_mask", "test_mask"; a kind under [nodes.columns] in schema.toml`},
+		{LoadOptions{Split: "fold"}, "x", `"split", "train_mask", "val_mask", "test_mask"; a kind`},
+		{LoadOptions{Split: "train_mask"}, "x fold", `none: "split"; a kind`},
+		{LoadOptions{Tables: Tables{Ignore: []string{"split", "train_mask"}}}, "x fold", `"val_mask", "test_mask"; a kind`},
+	} {
+		ds := mustLoad(t, dir, c.o)
+		if got := columnNames(ds); got != c.features {
+			t.Errorf("%+v: the features are %s, want %s", c.o, got, c.features)
+		}
+		wantNotes(t, ds, c.note)
+	}
+	for schemaFile, want := range map[string]string{
+		"[nodes.columns]\ntrain_mask = \"boolean\"\n": "x train_mask fold",
+		"[nodes]\nsplit = \"\"\n":                     "x split train_mask val_mask test_mask fold",
+	} {
+		files[SchemaFile] = schemaFile
+		if got := columnNames(mustLoad(t, writeFiles(t, files), LoadOptions{})); got != want {
+			t.Errorf("%s: the features are %s, want %s", schemaFile, got, want)
+		}
+	}
+	want := &schema.Schema{Version: schema.Version, Columns: []schema.Column{{Name: "split", Kind: schema.Number, Scale: 1}}}
+	delete(files, SchemaFile)
+	files[nodesFile] = strings.NewReplacer("train,", "1,", "val,", "2,", "test,", "3,").Replace(nodes)
+	if got := columnNames(mustLoad(t, writeFiles(t, files), LoadOptions{Columns: want})); got != "split" {
+		t.Errorf("a model's feature: the features are %s", got)
+	}
+}
+
+func columnNames(ds *Dataset) string {
+	var names []string
+	for _, c := range ds.Columns.Columns {
+		names = append(names, c.Name)
+	}
+	return strings.Join(names, " ")
+}
+
 func TestMerge(t *testing.T) {
 	nodes := "id,x\na,1\nb,0\nc,1\n"
 	weighted := "source,target,weight\na,b,1\nb,a,4\na,b,4\nb,c,2\n"
