@@ -1,7 +1,6 @@
 package data
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -24,12 +23,14 @@ type tableFile struct {
 // columns first, in memory of mem.
 type parquetRows struct {
 	header []string
+	unread []string // of each column why it is not read; empty where it is
 	count  int64
 	groups []parquet.RowGroup
 	rows   parquet.Rows  // of the first of groups; nil before its first row
 	buffer []parquet.Row // rows that have been read
 	left   []parquet.Row // of them, those that have not been given out
 	cells  []string
+	at     []int                        // of each column in rows, where it stands among all
 	write  []func(parquet.Value) string // a value of each column as CSV has it
 	line   int                          // of a CSV file with these rows
 
@@ -41,9 +42,11 @@ type parquetRows struct {
 func openParquet(b []byte, mem *budget.Reservation) (_ *parquetRows, err error) {
 	p := &parquetRows{mem: mem}
 	defer damagedParquet(&err)
-	if p.count, p.reading, err = checkParquet(b, mem); err != nil {
+	t, err := checkParquet(b, mem)
+	if err != nil {
 		return nil, err
 	}
+	p.count, p.reading = t.rows, t.bytes
 	if err := mem.Grow(p.reading); err != nil {
 		return nil, err
 	}
@@ -52,11 +55,17 @@ func openParquet(b []byte, mem *budget.Reservation) (_ *parquetRows, err error) 
 			mem.Shrink(p.reading)
 		}
 	}()
-	f, err := parquet.OpenFile(bytes.NewReader(b), int64(len(b)), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	f, err := parquet.OpenFile(t.file, t.size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
 		return nil, err
 	}
-	for _, field := range f.Schema().Fields() {
+	fields := f.Schema().Fields()
+	for i, c := range t.columns {
+		p.header, p.unread = append(p.header, c.name), append(p.unread, c.unread)
+		if c.at < 0 {
+			continue
+		}
+		field := fields[c.at]
 		unsigned := parquetcell.Unsigned(field.Type())
 		write := func(v parquet.Value) string { return parquetcell.Text(v, unsigned) }
 		logical, kind := field.Type().LogicalType(), field.Type().Kind()
@@ -70,12 +79,11 @@ func openParquet(b []byte, mem *budget.Reservation) (_ *parquetRows, err error) 
 		case logical != nil && logical.Timestamp != nil && kind == parquet.Int64 && logical.Timestamp.Unit.Nanos != nil:
 			write = stamp(func(n int64) time.Time { return time.Unix(0, n) })
 		default:
-			if err := parquetcell.Check(field.Name(), field.Type()); err != nil {
-				return nil, err
+			if err := parquetcell.Check(c.name, field.Type()); err != nil {
+				p.unread[i] = err.Error()
 			}
 		}
-		p.write = append(p.write, write)
-		p.header = append(p.header, field.Name())
+		p.write, p.at = append(p.write, write), append(p.at, i)
 	}
 	// A cell takes a byte at least; a row, as a node or an edge, several times that.
 	least := budget.Mul(p.count, int64(len(p.header))+32)
@@ -121,8 +129,8 @@ func (p *parquetRows) Read() (cells []string, err error) {
 	}
 	row := p.left[0]
 	p.left = p.left[1:]
-	if len(row) != len(p.header) {
-		return nil, fmt.Errorf("a row has %d values for %d columns", len(row), len(p.header))
+	if len(row) != len(p.at) {
+		return nil, fmt.Errorf("a row has %d values for %d columns", len(row), len(p.at))
 	}
 	size := int64(32 * len(row))
 	for _, v := range row {
@@ -135,9 +143,10 @@ func (p *parquetRows) Read() (cells []string, err error) {
 	}
 	p.row = size
 	for _, v := range row {
-		p.cells[v.Column()] = "" // what is missing
-		if !v.IsNull() {
-			p.cells[v.Column()] = p.write[v.Column()](v)
+		i := p.at[v.Column()]
+		p.cells[i] = "" // what is missing
+		if !v.IsNull() && p.unread[i] == "" {
+			p.cells[i] = p.write[v.Column()](v)
 		}
 	}
 	return p.cells, nil

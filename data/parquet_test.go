@@ -1,6 +1,8 @@
 package data
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +13,8 @@ import (
 	"time"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/gsrc-dev/gsrc/internal/budget"
 )
@@ -68,6 +72,78 @@ func TestParquetTimes(t *testing.T) {
 	text, err := parquetText(mustRead(t, path), nil)
 	if want := "[\"id\" \"day\" \"ms\" \"us\" \"ns\" \"gap\"]\n[\"a\" \"2021-03-04\" \"2021-03-04T05:06:07.008Z\" \"2021-03-04T05:06:07.008Z\" \"2021-03-04T05:06:07.008Z\" \"\"]\n"; err != nil || string(text) != want {
 		t.Errorf("%s, %v; want %s", text, err, want)
+	}
+}
+
+// Columns that are not read may be ignored, and one of type NULL is of gaps.
+func TestParquetUnread(t *testing.T) {
+	type pair struct{ A, B int32 }
+	type row struct {
+		ID    string           `parquet:"id"`
+		List  []int64          `parquet:"list,list"`
+		Pair  pair             `parquet:"pair"`
+		X     int32            `parquet:"x"`
+		Price int32            `parquet:"price,decimal(2:9)"`
+		Bytes [4]byte          `parquet:"bytes"`
+		Map   map[string]int64 `parquet:"map"`
+		None  *int32           `parquet:"none,optional"`
+		Y     float32          `parquet:"y"`
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "nodes.parquet")
+	if err := parquet.WriteFile(path, []row{{ID: "a", List: []int64{1, 2}, X: 5, Map: map[string]int64{"k": 1}, Y: 0.5}, {ID: "b", X: 7, Price: 3, Y: 2}}); err != nil {
+		t.Fatal(err)
+	}
+	b := mustRead(t, path)
+	size := int(binary.LittleEndian.Uint32(b[len(b)-8:]))
+	var meta format.FileMetaData
+	if err := unmarshalThrift(b[len(b)-8-size:len(b)-8], &meta); err != nil {
+		t.Fatal(err)
+	}
+	for i := range meta.Schema {
+		if meta.Schema[i].Name == "none" {
+			meta.Schema[i].LogicalType, meta.Schema[i].ConvertedType = &format.LogicalType{Unknown: new(format.NullType)}, nil
+		}
+	}
+	footer, err := thrift.Marshal(new(thrift.CompactProtocol), &meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = append(binary.LittleEndian.AppendUint32(append(b[:len(b)-8-size:len(b)-8-size], footer...), uint32(len(footer))), "PAR1"...)
+	if err := errors.Join(os.WriteFile(path, b, 0o644), os.WriteFile(filepath.Join(dir, "edges.csv"), []byte("source,target\na,b\n"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	text, err := parquetText(b, nil)
+	if want := `["id" "list" "pair" "x" "price" "bytes" "map" "none" "y"]
+["a" "" "" "5" "" "" "" "" "0.5"]
+["b" "" "" "7" "" "" "" "" "2"]
+`; err != nil || string(text) != want {
+		t.Errorf("%s, %v; want %s", text, err, want)
+	}
+	var ignore []string
+	for _, x := range [][2]string{{"list", "is nested"}, {"pair", "is nested"}, {"price", "is of type DECIMAL"}, {"bytes", "is of type FIXED_LEN_BYTE_ARRAY"}, {"map", "is nested"}} {
+		_, err := Load(dir, LoadOptions{Tables: Tables{Ignore: ignore}})
+		wantError(t, err, fmt.Sprintf("the column %q %s", x[0], x[1]), "--ignore "+x[0]+" leaves it out")
+		ignore = append(ignore, x[0])
+	}
+	ds := mustLoad(t, dir, LoadOptions{Tables: Tables{Ignore: ignore}})
+	if got := columnNames(ds); got != "x y" || !strings.Contains(fmt.Sprint(ds.Warnings(Split{})), `the column "none" is left out: it is empty`) {
+		t.Errorf("the features are %s, warnings %q", got, ds.Warnings(Split{}))
+	}
+	said := "[nodes.columns]\n"
+	for _, name := range ignore {
+		said += name + " = \"ignore\"\n"
+	}
+	if err := os.WriteFile(filepath.Join(dir, SchemaFile), []byte(said), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	mustLoad(t, dir, LoadOptions{})
+
+	for i := range b { // damaged anywhere, it is an error or a table, and no panic
+		broken := append([]byte{}, b...)
+		broken[i] ^= 0x15
+		_, _ = parquetText(broken, nil)
+		_, _ = parquetText(b[:i], nil)
 	}
 }
 

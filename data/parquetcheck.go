@@ -2,6 +2,7 @@ package data
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/binary"
 	"errors"
@@ -28,69 +29,158 @@ import (
 
 var errParquet = errors.New("the file is truncated or damaged")
 
-// checkParquet returns how much memory reading a table takes at a time beside its rows,
-// and how many there are. It claims from mem what it takes itself.
-func checkParquet(b []byte, mem *budget.Reservation) (rows, bytes int64, err error) {
+// parquetTable is what was found of a Parquet file.
+type parquetTable struct {
+	file        io.ReaderAt // without the columns that cannot be read
+	size        int64       // of that
+	columns     []parquetColumn
+	rows, bytes int64 // bytes are what reading takes at a time beside its rows
+}
+
+// parquetColumn is a column of a table.
+type parquetColumn struct {
+	name   string
+	at     int    // among those that can be read; -1 if it is none of them
+	unread string // why it is not read; empty where it is
+}
+
+// checkParquet looks at a table, but for columns that cannot be read. It claims from mem what
+// it takes itself.
+func checkParquet(b []byte, mem *budget.Reservation) (*parquetTable, error) {
 	if len(b) < 12 || string(b[:4]) != "PAR1" || string(b[len(b)-4:]) != "PAR1" {
-		return 0, 0, errors.New("not a Parquet file, or a truncated one")
+		return nil, errors.New("not a Parquet file, or a truncated one")
 	}
+	t := &parquetTable{}
 	size := int64(binary.LittleEndian.Uint32(b[len(b)-8:]))
 	if size > int64(len(b)-12) {
-		return 0, 0, errParquet
+		return nil, errParquet
 	}
 	footer := b[int64(len(b)-8)-size : len(b)-8]
 	_, decoded, err := walkThrift(footer)
 	if err != nil {
-		return 0, 0, err
+		return nil, err
 	}
-	bytes = 2 * decoded // the library's and the one here
-	if err := mem.Grow(bytes); err != nil {
-		return 0, 0, err
+	t.bytes = 2 * decoded // the library's and the one here
+	if err := mem.Grow(t.bytes); err != nil {
+		return nil, err
 	}
-	defer mem.Shrink(bytes)
+	defer mem.Shrink(2 * decoded)
 	var meta format.FileMetaData
 	if err := unmarshalThrift(footer, &meta); err != nil {
-		return 0, 0, err
+		return nil, err
 	}
-	if len(meta.Schema) < 2 || int(meta.Schema[0].NumChildren) != len(meta.Schema)-1 {
-		return 0, 0, errors.New("columns are nested, or there are none")
+	read, leaves, err := t.read(meta.Schema)
+	if err != nil {
+		return nil, err
 	}
-	columns := meta.Schema[1:]
-	for _, c := range columns {
-		if c.NumChildren != 0 || c.RepetitionType != nil && *c.RepetitionType == format.Repeated {
-			return 0, 0, fmt.Errorf("the column %q is nested", c.Name)
-		}
-		half := c.LogicalType != nil && c.LogicalType.Float16 != nil && c.TypeLength != nil && *c.TypeLength == 2
-		if c.Type == nil || *c.Type == format.FixedLenByteArray && !half || *c.Type == format.Int96 {
-			return 0, 0, fmt.Errorf("the column %q is of type %v, which is not read", c.Name, c.Type)
-		}
-	}
-	widest := make([]int64, len(columns))
+	widest := make([]int64, len(read))
 	for g, group := range meta.RowGroups {
-		if len(group.Columns) != len(columns) || group.NumRows < 0 || group.NumRows > meta.NumRows-rows {
-			return 0, 0, errParquet
+		if len(group.Columns) != leaves || group.NumRows < 0 || group.NumRows > meta.NumRows-t.rows {
+			return nil, errParquet
 		}
-		rows += group.NumRows
-		for i := range columns {
-			chunk := &group.Columns[i].MetaData
-			if chunk.NumValues != group.NumRows || chunk.Type != *columns[i].Type || chunk.Codec != meta.RowGroups[0].Columns[i].MetaData.Codec {
-				return 0, 0, errParquet
+		t.rows += group.NumRows
+		for i, x := range read {
+			chunk := &group.Columns[x.leaf].MetaData
+			if chunk.NumValues != group.NumRows || chunk.Type != *x.Type || chunk.Codec != meta.RowGroups[0].Columns[x.leaf].MetaData.Codec {
+				return nil, errParquet
 			}
-			c := parquetChunk{file: b, meta: chunk, mem: mem, optional: columns[i].RepetitionType != nil && *columns[i].RepetitionType == format.Optional}
+			c := parquetChunk{file: b, meta: chunk, mem: mem, optional: x.RepetitionType != nil && *x.RepetitionType == format.Optional}
 			if err := c.check(); err != nil {
-				return 0, 0, fmt.Errorf("the column %q, row group %d: %w", columns[i].Name, g+1, err)
+				return nil, fmt.Errorf("the column %q, row group %d: %w", x.Name, g+1, err)
 			}
 			widest[i] = max(widest[i], c.dictionary+c.widest)
 		}
 	}
-	if rows != meta.NumRows {
-		return 0, 0, errParquet
+	if t.rows != meta.NumRows {
+		return nil, errParquet
 	}
 	const reader = 16 << 10 // of a column: its buffer
 	for _, n := range widest {
-		bytes += n + reader
+		t.bytes += n + reader
 	}
-	return rows, bytes, nil
+	if t.file, t.size = bytes.NewReader(b), int64(len(b)); len(read) == leaves {
+		return t, nil
+	}
+	meta.Schema, meta.ColumnOrders = meta.Schema[:1], nil
+	for _, x := range read {
+		meta.Schema = append(meta.Schema, *x.SchemaElement)
+	}
+	meta.Schema[0].NumChildren = int32(len(read))
+	for g := range meta.RowGroups {
+		group := &meta.RowGroups[g]
+		chunks := group.Columns
+		group.Columns, group.SortingColumns = nil, nil
+		for _, x := range read {
+			group.Columns = append(group.Columns, chunks[x.leaf])
+		}
+	}
+	if footer, err = thrift.Marshal(new(thrift.CompactProtocol), &meta); err != nil {
+		return nil, err
+	}
+	whole := spliced{b[:int64(len(b)-8)-size], append(binary.LittleEndian.AppendUint32(footer, uint32(len(footer))), "PAR1"...)}
+	t.file, t.size = whole, int64(len(whole.head)+len(whole.tail))
+	return t, nil
+}
+
+// read lists the columns of a schema, and returns those that are read; leaves is how many the
+// file has with all that is nested.
+func (t *parquetTable) read(schema []format.SchemaElement) (read []parquetLeaf, leaves int, err error) {
+	if len(schema) < 2 {
+		return nil, 0, errors.New("there are no columns")
+	}
+	for rest := schema[1:]; len(rest) > 0; {
+		x, c := parquetLeaf{&rest[0], leaves}, parquetColumn{name: rest[0].Name, at: -1}
+		for open := 1; open > 0; open-- { // what is nested follows
+			if len(rest) == 0 || rest[0].NumChildren < 0 || int(rest[0].NumChildren) >= len(rest) {
+				return nil, 0, errParquet
+			}
+			if open += int(rest[0].NumChildren); rest[0].NumChildren == 0 {
+				leaves++
+			}
+			rest = rest[1:]
+		}
+		half := x.LogicalType != nil && x.LogicalType.Float16 != nil && x.TypeLength != nil && *x.TypeLength == 2
+		switch {
+		case x.NumChildren != 0 || x.RepetitionType != nil && *x.RepetitionType == format.Repeated:
+			c.unread = fmt.Sprintf("the column %q is nested", c.name)
+		case x.Type == nil || *x.Type == format.FixedLenByteArray && !half || *x.Type == format.Int96:
+			c.unread = fmt.Sprintf("the column %q is of type %v, which is not read: write numbers or texts", c.name, x.Type)
+		case x.LogicalType != nil && x.LogicalType.Unknown != nil: // of gaps alone
+		default:
+			c.at, read = len(read), append(read, x)
+		}
+		t.columns = append(t.columns, c)
+	}
+	switch {
+	case len(t.columns) != int(schema[0].NumChildren):
+		err = errParquet
+	case read == nil:
+		err = errors.New(cmp.Or(t.columns[0].unread, "all columns are empty"))
+	}
+	return read, leaves, err
+}
+
+// parquetLeaf is a column of values, and which of those it is.
+type parquetLeaf struct {
+	*format.SchemaElement
+	leaf int
+}
+
+// spliced is a file with another end.
+type spliced struct{ head, tail []byte }
+
+func (s spliced) ReadAt(p []byte, at int64) (n int, err error) {
+	for _, part := range [][]byte{s.head, s.tail} {
+		if n < len(p) && at < int64(len(part)) {
+			k := copy(p[n:], part[at:])
+			n, at = n+k, at+int64(k)
+		}
+		at -= int64(len(part))
+	}
+	if n < len(p) {
+		err = io.EOF
+	}
+	return n, err
 }
 
 // parquetChunk is a column of a row group.

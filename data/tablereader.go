@@ -69,8 +69,9 @@ func (r *tableReader) reads(name string) bool {
 	return r.want != nil && slices.ContainsFunc(r.want.Columns, func(c schema.Column) bool { return c.Name == name })
 }
 
-// header checks the first row of a table, which is read and is one such as usual.
-func (r *tableReader) header(t *table, usual string) ([]string, error) {
+// header checks the first row of a table, which is read and is one such as usual; kinds is what
+// schema.toml says of its columns.
+func (r *tableReader) header(t *table, usual string, kinds map[string]string) ([]string, error) {
 	if len(t.row) > maxCols {
 		return nil, t.fault(0, "the header has %d columns; at most %d are supported", len(t.row), maxCols)
 	}
@@ -91,6 +92,9 @@ func (r *tableReader) header(t *table, usual string) ([]string, error) {
 			return nil, t.fault(i, "the header names this column twice")
 		}
 		own[low], r.seen[low] = true, true
+		if p, ok := t.r.(*parquetRows); ok && p.unread[i] != "" && !r.ignored(name) && kinds[name] != columnIgnored {
+			return nil, badFile(t.file, "%s", p.unread[i]).hint("--ignore %s leaves it out", name)
+		}
 	}
 	return header, nil
 }

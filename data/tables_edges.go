@@ -126,7 +126,7 @@ func (r *tableReader) edgeHeader(t *table, nodes *nodeTable, sample [][]string, 
 	if !asked && !model && (known < 2 || nodes.has(t.row[0]) && nodes.has(t.row[1])) && len(ends) < 2 {
 		return false, nil
 	}
-	header, err := r.header(t, "source,target,weight")
+	header, err := r.header(t, "source,target,weight", x.Columns)
 	if err != nil {
 		return false, err
 	}

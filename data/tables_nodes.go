@@ -241,7 +241,7 @@ func (r *tableReader) firstPass(from, edges tableFile, faults *Faults) (_ *nodeT
 	if t.next(); t.err != nil {
 		return nil, t.err
 	}
-	header, err := r.header(t, "id,label,split,f0,f1")
+	header, err := r.header(t, "id,label,split,f0,f1", r.file.Nodes.Columns)
 	if err != nil {
 		return nil, err
 	}
