@@ -77,6 +77,7 @@ type chooser struct {
 	upTo     ladder
 	report   *Report
 	setups   map[*Candidate]prepared
+	inFile   []string                 // options of the file
 	read     map[string]*data.Dataset // the pool's, by what options of data of candidates make of it
 	evidence train.FittedEvidence
 	kept     *run.Run // what is in Out
@@ -207,17 +208,27 @@ func choosing(ctx context.Context, o Options, earlier *Report) (*Run, error) {
 // open reads the data and draws up the list, or takes up that of an earlier part.
 func (x *chooser) open(earlier *Report) error {
 	base := x.TrainOptions
-	base.Model, base.Note = "linear", nil
+	base.Model, base.Note, base.Config = "linear", nil, ""
 	if x.Seed != 0 { // so that it is among the options that are written down
 		x.Set = append(slices.Clone(x.Set), fmt.Sprintf("train.seed=%d", x.Seed))
 		x.Seed = 0
 	}
-	base.Set, base.Seed = x.Set, 0
+	base.Seed = 0
 	var err error
 	trained := ""
 	if earlier != nil {
-		trained = earlier.Data.Checksum
+		trained, x.inFile = earlier.Data.Checksum, earlier.FromConfig
 	}
+	if x.Config != "" && x.inFile == nil {
+		if x.inFile, err = config.FileOptions(x.Config); err != nil {
+			if earlier != nil {
+				err = fmt.Errorf("%w: the version of gsrc that began the search kept the name of this file alone, so that it must be there as it was; or start anew with --force", err)
+			}
+			return err
+		}
+		base.Config = x.Config // so that a fault is told with its name
+	}
+	base.Set = slices.Concat(x.inFile, x.Set)
 	x.ds, err = run.ReadNodes(base, trained)
 	if errors.Is(err, data.ErrCollection) {
 		return fmt.Errorf("%s is a collection of graphs, and gsrc train auto chooses among models of the nodes of one graph; gsrc models lists those that classify graphs, and gsrc tune compares their options", x.Data)
@@ -254,7 +265,7 @@ func (x *chooser) open(earlier *Report) error {
 			x.Note(text)
 		}
 	}
-	r := &Report{SchemaVersion: 1, Version: version.String(), Status: "choosing", Seed: x.seed, Config: x.Config, Set: x.Set, Seen: look(x.pool.ds, data.Split{Train: x.pool.train, Val: x.pool.val}, x.draws.Sub("pairs"))}
+	r := &Report{SchemaVersion: 1, Version: version.String(), Status: "choosing", Seed: x.seed, Config: x.Config, FromConfig: x.inFile, Set: x.Set, Seen: look(x.pool.ds, data.Split{Train: x.pool.train, Val: x.pool.val}, x.draws.Sub("pairs"))}
 	x.pool.tampered = r.Seen.Tampered
 	if r.Set == nil {
 		r.Set = []string{}
@@ -301,7 +312,7 @@ func (x *chooser) setup(c *Candidate) (*run.Setup, error) {
 		return p.Setup, p.err
 	}
 	o := x.TrainOptions
-	o.Model, o.Set = c.Model, slices.Concat(c.Set, x.Set)
+	o.Model, o.Config, o.Set = c.Model, "", slices.Concat(x.inFile, c.Set, x.Set)
 	if len(x.setups) > 0 { // what is guessed of the data is said once
 		o.Note = nil
 	}

@@ -283,6 +283,63 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// A search that goes on has the options that the file of options had when it began. Reports of earlier versions have
+// no more than its name, and it is read again.
+func TestResumeKeepsTheFileOfOptions(t *testing.T) {
+	data, dir := folder(t, false), t.TempDir()
+	file := filepath.Join(dir, "options.toml")
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const given = "[train]\nlr = 0.02\nselect = \"macro_f1\"\n[model]\nhidden = 5\n"
+	write(given)
+	whole := options(data, filepath.Join(dir, "whole"))
+	whole.Config, whole.Trials = file, 7
+	trained(t, whole)
+	part := whole
+	part.Out = filepath.Join(dir, "part")
+	ctx, cancel := context.WithCancel(context.Background())
+	part.Progress = func(done int, _ *Candidate) {
+		if done == 2 {
+			cancel()
+		}
+	}
+	if _, err := Train(ctx, part); !run.IsInterrupted(ctx, err) {
+		t.Fatal(err)
+	}
+	old := filepath.Join(dir, "old")
+	if err := os.CopyFS(old, os.DirFS(part.Out)); err != nil {
+		t.Fatal(err)
+	}
+	text := regexp.MustCompile(`"from_config": \[[^]]*\],|,\s*"seal": \{[^}]*\}`).ReplaceAll(content(t, old, File), nil)
+	if err := os.WriteFile(filepath.Join(old, File), text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	resume := func(dir string) {
+		t.Helper()
+		if _, err := Resume(context.Background(), dir, Options{rules: short}); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{File, "weights.safetensors", "config.toml"} {
+			if !bytes.Equal(content(t, whole.Out, name), content(t, dir, name)) {
+				t.Errorf("%s of %s differs", name, filepath.Base(dir))
+			}
+		}
+	}
+	write("[train]\nselect = \"accuracy\"\n")
+	resume(part.Out)
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Resume(context.Background(), old, Options{rules: short}); err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "start anew with --force") {
+		t.Errorf("an earlier version's without the file: %v", err)
+	}
+	write(given)
+	resume(old)
+}
+
 // What keeps a stopped search from going on is said: other data, another seed, the candidates of another version, or other options.
 func TestChanged(t *testing.T) {
 	report := func(checksum string, seed int, version string, candidates ...string) *Report {

@@ -24,9 +24,12 @@ type Report struct {
 		Source   string `json:"source"`
 		Checksum string `json:"checksum"`
 	} `json:"data"`
-	Seed   int      `json:"seed"`
-	Config string   `json:"config,omitempty"` // file of options
-	Set    []string `json:"set"`
+	Seed   int    `json:"seed"`
+	Config string `json:"config,omitempty"` // file of options
+	// FromConfig are the options that the file had when the run began, over which those of candidates
+	// and Set go; null where there is no file, and in reports of earlier versions.
+	FromConfig []string `json:"from_config,omitzero"`
+	Set        []string `json:"set"`
 	// Limit is what a run that has not ended was given.
 	Limit *Limit `json:"limit,omitempty"`
 

@@ -327,6 +327,21 @@ func (c *Config) applyFile(path string) error {
 	return nil
 }
 
+// FileOptions returns the options that a file sets, as texts that [Config.Set] takes.
+func FileOptions(path string) ([]string, error) {
+	c := &Config{sources: map[string]string{}}
+	if err := c.applyFile(path); err != nil {
+		return nil, err
+	}
+	set := []string{}
+	for _, key := range KeyNames() {
+		if c.sources[key] != "" {
+			set = append(set, key+"="+c.Value(key))
+		}
+	}
+	return set, nil
+}
+
 // ReadPreset returns the text of a built-in file of options.
 func ReadPreset(name string) ([]byte, error) {
 	text, err := presets.ReadFile("presets/" + name + ".toml")

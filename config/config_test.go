@@ -86,6 +86,29 @@ func TestLayers(t *testing.T) {
 	}
 }
 
+// The options of a file, set one by one, are those of the file.
+func TestFileOptions(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "own.toml")
+	const text = "[train]\nepochs = 7\nlr = 1e-5\n[candidates]\nmutual = false\n[data]\nlabel = \"a \\\"b\\\" = c\"\n"
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	set, err := FileOptions(file)
+	if err != nil || len(set) != 4 {
+		t.Fatalf("%q, error %v", set, err)
+	}
+	read, err := Load("gcn", "", file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again := load(t, "gcn", "", set...); again.Hash() != read.Hash() || again.Data.Label != `a "b" = c` {
+		t.Errorf("by %q: %+v, of the file %+v", set, again, read)
+	}
+	if _, err := FileOptions(file + "x"); err == nil {
+		t.Error("a file that there is not")
+	}
+}
+
 // A user's file or folder may be called as a layer is that is not a data set's.
 func TestDataNamedAsALayer(t *testing.T) {
 	want := load(t, "ecl-gsr", "mine").Hash()
