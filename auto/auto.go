@@ -145,8 +145,9 @@ func Resume(ctx context.Context, dir string, o Options) (*Run, error) {
 		return &Run{ended, r}, nil
 	}
 	o.Data = cmp.Or(o.Data, r.Data.Source)
-	o.Out, o.Config, o.Set, o.Seed = dir, r.Config, r.Set, 0
+	o.Out, o.Config, o.Set, o.Seed, o.TF32 = dir, r.Config, r.Set, 0, false
 	if r.Limit != nil {
+		o.Threads, o.Device = cmp.Or(o.Threads, r.Limit.Threads), cmp.Or(o.Device, r.Limit.Device)
 		o.Trials, o.Minutes = r.Limit.Trials, r.Limit.Minutes
 	}
 	return choosing(ctx, o, r)
@@ -209,11 +210,14 @@ func choosing(ctx context.Context, o Options, earlier *Report) (*Run, error) {
 func (x *chooser) open(earlier *Report) error {
 	base := x.TrainOptions
 	base.Model, base.Note, base.Config = "linear", nil, ""
-	if x.Seed != 0 { // so that it is among the options that are written down
-		x.Set = append(slices.Clone(x.Set), fmt.Sprintf("train.seed=%d", x.Seed))
-		x.Seed = 0
+	x.Set = slices.Clone(x.Set)
+	if x.Seed != 0 { // so that it is among the options that are written down, as is what follows
+		x.Set = append(x.Set, fmt.Sprintf("train.seed=%d", x.Seed))
 	}
-	base.Seed = 0
+	if x.TF32 {
+		x.Set = append(x.Set, "train.tf32=true")
+	}
+	x.Seed, x.TF32, base.Seed, base.TF32 = 0, false, 0, false
 	var err error
 	trained := ""
 	if earlier != nil {
@@ -339,7 +343,7 @@ func (x *chooser) write() error {
 	if x.Out == "" {
 		return nil
 	}
-	x.report.Limit = &Limit{Trials: x.Trials, Minutes: x.Minutes, Seconds: x.elapsed().Seconds(), Simple: x.slowest[0], Slowest: x.slowest[1]}
+	x.report.Limit = &Limit{Trials: x.Trials, Minutes: x.Minutes, Threads: x.Threads, Device: x.Device, Seconds: x.elapsed().Seconds(), Simple: x.slowest[0], Slowest: x.slowest[1]}
 	if x.report.Status == "done" {
 		x.report.Limit = nil
 	}
@@ -565,7 +569,7 @@ func (x *chooser) keep(ctx context.Context, c *Candidate, restart int) error {
 	}
 	var r *run.Run
 	if info, err := train.ReadInfo(next); next != "" && err == nil && info.Config == s.Config.Hash() {
-		r, err = run.Resume(ctx, next, run.ResumeOptions{Data: x.Data, Threads: x.Threads, Executor: x.Executor, Observer: x.Observer, OnDeviceSelected: x.OnDeviceSelected})
+		r, err = run.Resume(ctx, next, run.ResumeOptions{Data: x.Data, Threads: x.Threads, Device: x.Device, Executor: x.Executor, Observer: x.Observer, OnDeviceSelected: x.OnDeviceSelected})
 		if err != nil {
 			return err
 		}

@@ -243,7 +243,7 @@ func TestReportIsOfItsRun(t *testing.T) {
 func TestResume(t *testing.T) {
 	data, dir := folder(t, false), t.TempDir()
 	whole := options(data, filepath.Join(dir, "whole"))
-	whole.Trials = 8
+	whole.Trials, whole.Threads, whole.TF32 = 8, 1, true
 	first := trained(t, whole)
 	report, weights := content(t, whole.Out, File), content(t, whole.Out, "weights.safetensors")
 	again, err := Resume(context.Background(), whole.Out, Options{rules: short, Progress: func(int, *Candidate) { t.Error("a run that has ended chooses again") }})
@@ -275,7 +275,7 @@ func TestResume(t *testing.T) {
 		if _, err := Resume(context.Background(), o.Out, Options{rules: short}); err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range []string{File, "weights.safetensors"} {
+		for _, name := range []string{File, "weights.safetensors", "config.toml"} {
 			if !bytes.Equal(content(t, whole.Out, name), content(t, o.Out, name)) {
 				t.Errorf("stopped after %d, %s differs", at, name)
 			}

@@ -48,10 +48,12 @@ type Report struct {
 	} `json:"seal,omitzero"`
 }
 
-// Limit is how much may run.
+// Limit is how much may run, and on what.
 type Limit struct {
 	Trials  int     `json:"trials,omitempty"`
 	Minutes float64 `json:"minutes,omitempty"`
+	Threads int     `json:"threads,omitempty"`
+	Device  string  `json:"device,omitempty"`
 	// Seconds that have gone into the run so far, and that the slowest trainings took of a
 	// simple candidate and of any.
 	Seconds float64 `json:"seconds"`
