@@ -127,7 +127,7 @@ type Study struct {
 	Search   *Search
 	Best     *Trial
 	Defaults *Trial
-	Trials   []*Trial // all, by number
+	Trials   []*Trial // that had a run, by number
 	Seeds    int      // that the best trial was judged with
 	Runs     int      // different trainings, those of the store included
 	// Config is the complete configuration of the best trial, at the first seed.
@@ -381,7 +381,8 @@ func (x *search) run(ctx context.Context, trials []*Trial, seeds int) error {
 
 // outcome chooses the winner of the trials with the most seeds.
 func (x *search) outcome(complete bool) (*Study, error) {
-	f := &Study{Search: x.Search, Trials: x.trials, Dataset: x.base.DataName(), Complete: complete}
+	f := &Study{Search: x.Search, Dataset: x.base.DataName(), Complete: complete}
+	f.Trials = slices.DeleteFunc(slices.Clone(x.trials), func(t *Trial) bool { return len(t.Records) == 0 })
 	runs := map[string]bool{}
 	for _, t := range x.trials {
 		for _, r := range t.Records {

@@ -301,11 +301,11 @@ func TestSearch(t *testing.T) {
 		if p.Last != nil {
 			ended++
 		}
-		if ended == 6 {
+		if ended == 3 {
 			cancel()
 		}
 	}}).Run(ctx)
-	if !gsrc.IsInterrupted(ctx, err) || part == nil || part.Complete || part.Runs != 6 {
+	if !gsrc.IsInterrupted(ctx, err) || part == nil || part.Complete || part.Runs != 3 || len(part.Trials) != 3 {
 		t.Fatalf("a search that was stopped: %+v, %v", part, err)
 	}
 	fresh := 0
@@ -313,7 +313,7 @@ func TestSearch(t *testing.T) {
 		if p.Last != nil {
 			fresh++
 		}
-	}})); again != text || fresh != one.Runs-6 {
+	}})); again != text || fresh != one.Runs-3 {
 		t.Errorf("resumed with %d runs of %d\n%s\nundisturbed\n%s", fresh, one.Runs, again, text)
 	}
 	other := tinySearch(t, nil)
