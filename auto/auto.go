@@ -241,7 +241,7 @@ func (x *chooser) open(earlier *Report) error {
 		return err
 	}
 	if x.ds.Classes == 0 {
-		return fmt.Errorf("%s has no labels, by which models could be compared; gsrc train ecl-gsr learns an encoder and a refined graph without", x.Data)
+		return train.NoLabels(x.Data, "auto")
 	}
 	s, err := run.PrepareNodes(base, x.ds)
 	if err != nil {

@@ -424,6 +424,10 @@ func TestRefused(t *testing.T) {
 	if _, err := Train(context.Background(), o); err == nil || !strings.Contains(err.Error(), "train.epochs") {
 		t.Errorf("a wrong option: %v", err)
 	}
+	o.Set = []string{"data.ignore=label"}
+	if _, err := Train(context.Background(), o); err == nil || !strings.Contains(err.Error(), "nothing for auto to learn: name the column that has them with --label") {
+		t.Errorf("without labels: %v", err)
+	}
 	o.Set = []string{"train.epochs=3", "data.split=per-class:29,1,2"}
 	if _, err := Train(context.Background(), o); err == nil || !strings.Contains(err.Error(), "two validation nodes") || !strings.Contains(err.Error(), "of 90 labelled nodes the split has 1 for validation: give it a larger share, or label more nodes (10 for") {
 		t.Errorf("one validation node: %v", err)

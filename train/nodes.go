@@ -43,6 +43,11 @@ func (n nodeTask) Split(seed uint64) (data.Split, string, error) {
 	return s, fmt.Sprint(seed % uint64(len(n.Splits))), nil
 }
 
+// NoLabels is the error of data without labels for a model that learns by them.
+func NoLabels(source, model string) error {
+	return fmt.Errorf("%s has no labels, so there is nothing for %s to learn: name the column that has them with --label, add one, or train ecl-gsr, which learns an encoder and a refined graph without labels", source, model)
+}
+
 func (n nodeTask) Module(model string, cfg *config.Config) (*ir.Module, error) {
 	m, err := models.Open(model)
 	if err != nil {
@@ -50,7 +55,7 @@ func (n nodeTask) Module(model string, cfg *config.Config) (*ir.Module, error) {
 	}
 	o := n.modelOptions(m, cfg)
 	if n.Classes == 0 && (m.Learner == nil || !m.Learner.Unlabelled) {
-		return nil, fmt.Errorf("%s has no labels, so there is nothing for %s to learn: name the column that has them with --label, add one, or train ecl-gsr, which learns an encoder and a refined graph without labels", cmp.Or(n.Source, n.Name), model)
+		return nil, NoLabels(cmp.Or(n.Source, n.Name), model)
 	}
 	if n.Classes == 0 && o.Edges.SameClass {
 		return nil, fmt.Errorf("%s has no labels, so no classifier tells which edges join nodes of one class: leave model.edges.same_class = false", cmp.Or(n.Source, n.Name))
