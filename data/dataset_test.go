@@ -116,7 +116,7 @@ func TestInfo(t *testing.T) {
 source      testdata/folder-npz (folder)
 checksum    sha256 ` + ds.Checksum + `
 nodes       4
-edges       1 undirected, weighted (gat and all structure learners but ecl-gsr refuse weights)
+edges       1 undirected, weighted (gat and all structure learners but ecl-gsr refuse weights that differ)
 degree      min 0, mean 0.50, max 1, 2 isolated
 homophily   0.0000
 features    4 columns, 12 values, density 0.7500, held sparse

@@ -124,7 +124,7 @@ func (in Info) WriteText(w io.Writer) error {
 	line("nodes", "%d", in.Nodes)
 	kind := directions[in.Directed]
 	if in.Weighted {
-		kind += ", weighted (gat and all structure learners but ecl-gsr refuse weights)"
+		kind += ", weighted (gat and all structure learners but ecl-gsr refuse weights that differ)"
 	}
 	line("edges", "%d %s", in.Edges, kind)
 	line("degree", "min %d, mean %.2f, max %d, %d isolated", in.Degree.Min, in.Degree.Mean, in.Degree.Max, in.Degree.Isolated)

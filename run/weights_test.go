@@ -82,7 +82,11 @@ func TestEdgeWeightsCount(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "gat has no place for weights") {
 		t.Errorf("gat on weighted edges: %v", err)
 	}
-	trainOn(t, "gat", dir, "data.weights=ignore")
+	// Weights that are all equal tell no edge from another.
+	equal := weightedTable(t, func(int) float64 { return 2 })
+	if a, b := trainOn(t, "gat", equal), trainOn(t, "gat", dir, "data.weights=ignore"); a.Trained.Module.String() != b.Trained.Module.String() || !slices.Equal(a.Trained.Logits, b.Trained.Logits) {
+		t.Error("gat on equal weights is another than on none")
+	}
 	for model, set := range map[string][]string{"grcn": nil, "stable": nil, "sublime": nil, "gen": nil, "prognn": nil, "lds": nil, "idgl": nil, "ecl-gsr": {"model.encoder.kind=gat"}} {
 		if _, err := Train(t.Context(), TrainOptions{Model: model, Data: dir, Set: set}); err == nil || !strings.Contains(err.Error(), "no place for weights") {
 			t.Errorf("%s %v on weighted edges: %v", model, set, err)

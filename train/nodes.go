@@ -67,7 +67,7 @@ func (n nodeTask) Module(model string, cfg *config.Config) (*ir.Module, error) {
 func (n nodeTask) modelOptions(m *models.Model, cfg *config.Config) models.Options {
 	o := cfg.Model
 	o.Features, o.Classes, o.StructWidth = n.X.Cols, n.Classes, cfg.DeepWalk.Width
-	o.EdgeWeights = len(n.Graph.Weights) > 0 && (!m.Refines || n.Graph.WeightsDiffer())
+	o.EdgeWeights = len(n.Graph.Weights) > 0 && (!m.Refines && m.Name != "gat" || n.Graph.WeightsDiffer())
 	o.Directed = n.Graph.Directed
 	o.Dense = len(n.Graph.Edges) >= n.Graph.N*models.SpectrumDegree/2
 	return o
