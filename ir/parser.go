@@ -218,7 +218,7 @@ func (p *parser) fn() {
 		}
 	}
 	// The body opens with the same brace as attributes do.
-	if next := p.peekAt(1); next.kind == tokIdent && (next.text != "return" || p.peekAt(2).text == "=") {
+	if next := p.peekAt(1); next.kind == tokIdent && (next.text != "return" || p.peekAt(2).text == "=") || next.text == "}" && p.peekAt(2).text == "{" {
 		f.Attrs = p.attrs()
 	} else {
 		f.Attrs = Attrs{}

@@ -152,6 +152,18 @@ func TestParseWindowsText(t *testing.T) {
 	}
 }
 
+// Attributes in braces may be none, wherever there may be some.
+func TestParseNoAttributes(t *testing.T) {
+	const src = "module @m {} param $w: f32[2] {} func @f(%x: f32[N] {}) -> (y: f32[N]) {} { %y = neg %x {} : f32[N] return %y }"
+	want, err := Parse("", strings.ReplaceAll(src, "{}", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Parse("", src); err != nil || got.String() != want.String() {
+		t.Errorf("%v (%v), want %v", got, err, want)
+	}
+}
+
 func TestSyntaxErrorText(t *testing.T) {
 	e := &SyntaxError{File: "a.gsr", Line: 3, Col: 7, Near: "ad", Msg: "unknown operation"}
 	if got := e.Error(); got != `a.gsr:3:7: unknown operation (at "ad")` {
