@@ -20,7 +20,7 @@ import (
 // GraphOptions say how a graph is kept for questions about its nodes.
 type GraphOptions struct {
 	PredictOptions
-	// ReadOnly says that no update will come, and saves the time and memory to prepare for
+	// ReadOnly refuses updates with [ErrReadOnly], and saves the time and memory to prepare for
 	// them.
 	ReadOnly bool
 	// Exact has every version recomputed as a whole: its answers are then those of
@@ -43,6 +43,7 @@ type GraphOptions struct {
 type Graph struct {
 	p       *predictor // without the data, which the versions hold
 	hops    *int
+	fixed   error // why it takes no updates, nil where it does
 	current atomic.Pointer[Snapshot]
 	held    *atomic.Int64 // versions in memory; of its own, or the cleanup of the last one would keep the graph
 	numbers sync.Map      // number of a node by its name, of all versions; nil names have none
@@ -195,9 +196,15 @@ func (r *Graph) Close() {
 	r.p.close()
 }
 
-// prepare makes ready for updates.
+// prepare makes ready for updates, where they are taken.
 func (r *Graph) prepare(s *Snapshot, o GraphOptions) error {
-	if o.ReadOnly || o.Exact || r.p.info.Graph == "refined" && !r.p.manifest.Inductive {
+	switch r.fixed = nil; {
+	case r.p.info.Graph == "refined" && !r.p.manifest.Inductive:
+		r.fixed = ErrFixedGraph
+	case o.ReadOnly:
+		r.fixed = ErrReadOnly
+	}
+	if r.fixed != nil || o.Exact {
 		return nil
 	}
 	if v := tooLarge(s.x.cols, s.features()); v >= 0 {
@@ -547,3 +554,6 @@ func (s *Snapshot) Answer(nodes []int) (logits, probabilities []float32, err err
 
 // ErrFixedGraph is returned where an online graph cannot change.
 var ErrFixedGraph = errors.New("this graph cannot change: the model gave each edge of its training graph a weight of its own, or its encoder reads structural attributes, whose columns mean something for that graph only (train with --set deepwalk.width=0 for one that serves other graphs)")
+
+// ErrReadOnly is returned where an online graph was opened for questions alone.
+var ErrReadOnly = errors.New("this graph takes no updates: it was opened with ReadOnly; open it without to change it")

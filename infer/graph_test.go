@@ -177,3 +177,17 @@ func TestFixedGraph(t *testing.T) {
 		t.Errorf("it grew: %v", err)
 	}
 }
+
+// A graph that is opened for questions alone refuses updates, also one that computes every version as a
+// whole.
+func TestReadOnlyGraph(t *testing.T) {
+	for _, exact := range []bool{false, true} {
+		r, _, _ := resident(t, "gcn", GraphOptions{ReadOnly: true, Exact: exact})
+		if _, err := r.Update(t.Context(), Update{DeleteNodes: []string{"3"}}); !errors.Is(err, ErrReadOnly) {
+			t.Errorf("exact: %v: %v", exact, err)
+		}
+		if s := r.Snapshot(); s.Version != 1 {
+			t.Errorf("it has version %d", s.Version)
+		}
+	}
+}

@@ -35,10 +35,10 @@ var errClosed = errors.New("the graph is closed")
 // The error is an *[UpdateError] where it is the caller's fault, a *[KeyError] where the
 // key was that of an update with other content, a *[GrowthError] where the graph would
 // take more memory than it may, a *[JournalError] where the update could not be written
-// down. Nothing is then changed.
+// down, [ErrReadOnly] or [ErrFixedGraph] where it takes no updates. Nothing is then changed.
 func (r *Graph) Update(ctx context.Context, u Update) (Applied, error) {
-	if r.p.info.Graph == "refined" && !r.p.manifest.Inductive {
-		return Applied{}, ErrFixedGraph
+	if r.fixed != nil {
+		return Applied{}, r.fixed
 	}
 	if err := ctx.Err(); err != nil {
 		return Applied{}, err
