@@ -215,8 +215,8 @@ func (r *Graph) prepare(s *Snapshot, o GraphOptions) error {
 		return err
 	}
 	inc, err := newIncremental(r, s)
-	if errors.Is(err, errNoStages) || errors.Is(err, errEvidence) || errors.Is(err, errWeights) {
-		r.p.o.Log("every update computes the whole graph anew, since the model does not say what its answers depend on: %v", err)
+	if _, whole := errors.AsType[wholeError](err); whole {
+		r.p.o.Log("every update computes the whole graph anew: %v", err)
 		inc.close()
 		r.more.node, r.more.edge = 0, 0
 		r.memory.Shrink(r.memory.Bytes() - r.bytes(s))

@@ -3,7 +3,6 @@ package infer
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gsrc-dev/gsrc/export/dist"
+	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
@@ -73,13 +73,13 @@ func newIncremental(r *Graph, s *Snapshot) (*incremental, error) {
 	if r.p.info.Graph == "raw" {
 		m, err := r.p.dist.Stage("classifier")
 		if err != nil || m == nil {
-			return inc, cmp.Or(err, errNoStages)
+			return inc, cmp.Or(err, inc.noStages("classifier"))
 		}
 		inc.classifier, err = newLayers(inc.pool, m, inc.n, &s.x, inc.rawEntries)
 		return inc, err
 	}
 	if r.p.together() {
-		return inc, errNoStages
+		return inc, errGlobal
 	}
 	if r.p.manifest.JudgesByEvidence() {
 		var err error
@@ -89,7 +89,7 @@ func newIncremental(r *Graph, s *Snapshot) (*incremental, error) {
 	}
 	m, err := r.p.dist.Stage("encoder")
 	if err != nil || m == nil {
-		return inc, cmp.Or(err, errNoStages)
+		return inc, cmp.Or(err, inc.noStages("encoder"))
 	}
 	inc.embedding = m.Gives(m.Levels() - 1)[0]
 	if k := min(r.p.info.TwoStep, inc.n); k > 0 {
@@ -135,12 +135,51 @@ func newIncremental(r *Graph, s *Snapshot) (*incremental, error) {
 	return inc, err
 }
 
-// Why the answers of a model cannot be made out of those before.
-var (
-	errNoStages = errors.New("its results for a node depend on the whole graph, or it makes the graph undirected (--symmetrize), takes an adjacency matrix, or has weights in a file beside it, or it was exported by an earlier version of gsrc")
-	errEvidence = errors.New("its edges are judged by how others are, since the training graph looked attacked (parameter evidence.gate), or by the spectrum of the whole graph, since that has many edges a node (parameter evidence.spectrum), or it was exported as --symmetrize or --lowering dense have it, with weights in a file beside it, or by an earlier version of gsrc")
-	errWeights  = errors.New("edges have weights")
+// wholeError says why the answers of a model cannot be made out of those before, and what to do.
+type wholeError string
+
+func (e wholeError) Error() string { return string(e) }
+
+const (
+	errSymmetrize wholeError = "the model was exported with --symmetrize; export its run again without"
+	errDense      wholeError = "the model was exported with --lowering dense; export its run again with another, such as degree-buckets"
+	errBeside     wholeError = "weights of the model are in a file beside it; export its run again with --external-data none"
+	errGate       wholeError = "the model judges edges by how others are, since its training graph looked attacked (the parameter evidence.gate is above 0); train it with --set model.edges.judge=embedding where updates are to cost less"
+	errSpectrum   wholeError = "the model judges edges by the spectrum of the whole graph, since its training graph has 32 edges a node or more (evidence.spectrum); train it with --set model.edges.judge=embedding where updates are to cost less"
+	errEarlier    wholeError = "the model was exported by an earlier version of gsrc; export its run again"
+	errGlobal     wholeError = "the model's answers for a node depend on the whole graph"
+	errUntold     wholeError = "the model's answers for a node depend on the whole graph, or it was exported by an earlier version of gsrc; export its run again to know"
+	errWeights    wholeError = "the model reads weights of edges"
 )
+
+// noStages is why a model of the export tells no stages.
+func (inc *incremental) noStages(role string) error {
+	d := inc.r.p.dist
+	m := d.Manifest
+	switch {
+	case m.Symmetrize:
+		return errSymmetrize
+	case m.Lowering == onnx.Dense:
+		return errDense
+	case m.Models[role].Data != "":
+		return errBeside
+	case role == "scorer":
+		for _, of := range []struct {
+			param string
+			why   wholeError
+		}{{"evidence.robust", errGate}, {"evidence.spectrum", errSpectrum}} {
+			if holds, err := d.Holds(role, of.param); err != nil {
+				return err
+			} else if holds {
+				return of.why
+			}
+		}
+		return errEarlier
+	case m.Models[role].Hops != nil:
+		return errEarlier
+	}
+	return errUntold
+}
 
 func (inc *incremental) close() {
 	inc.pool.Close()

@@ -14,7 +14,6 @@ import (
 
 	"github.com/gsrc-dev/gsrc/export"
 	"github.com/gsrc-dev/gsrc/export/onnx"
-	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/rng"
 )
 
@@ -213,8 +212,8 @@ func TestScorersReadCosines(t *testing.T) {
 	}
 }
 
-// A model that does not say how pairs are judged has every version computed as a whole, and
-// the server says why.
+// A model of an earlier version, which does not say how pairs are judged, has every version
+// computed as a whole, and the server says why.
 func TestEvidenceWithoutStages(t *testing.T) {
 	r, _, _ := resident(t, "ecl-gsr", GraphOptions{ReadOnly: true}, "model.edges.judge=evidence", "synthetic.nodes=200")
 	info := r.p.manifest.Models["scorer"]
@@ -225,7 +224,7 @@ func TestEvidenceWithoutStages(t *testing.T) {
 	if err := r.prepare(r.Snapshot(), GraphOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if r.inc != nil || !strings.Contains(said, "every update computes the whole graph") || !strings.Contains(said, models.EvidenceGate) {
+	if r.inc != nil || !strings.Contains(said, "every update computes the whole graph") || !strings.Contains(said, string(errEarlier)) {
 		t.Errorf("said %q", said)
 	}
 	if _, err := r.Update(t.Context(), Update{DeleteNodes: []string{"3"}}); err != nil {

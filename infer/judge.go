@@ -16,7 +16,7 @@ type judge struct{ *layers }
 // rounding is what rows differ by, as a share of their length, that are computed with others.
 const rounding = 1.0 / (1 << 23)
 
-// newJudge computes everything for a graph. It is errEvidence where the model tells no stages.
+// newJudge computes everything for a graph. The error is a wholeError where the model tells no stages.
 func newJudge(inc *incremental, x *matrix) (*judge, error) {
 	m, err := inc.r.p.dist.Stage("scorer")
 	if err != nil {
@@ -26,7 +26,7 @@ func newJudge(inc *incremental, x *matrix) (*judge, error) {
 		if m != nil {
 			m.Close()
 		}
-		return nil, errEvidence
+		return nil, inc.noStages("scorer")
 	}
 	l, err := newLayers(inc.pool, m, inc.n, x, inc.bothEntries)
 	if err != nil {

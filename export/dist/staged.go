@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
@@ -27,19 +28,16 @@ func (d *Dist) Stage(role string) (*Staged, error) {
 	if !ok || info.Stages == nil || info.Data != "" {
 		return nil, nil
 	}
-	data, err := d.Manifest.ReadFile(info.File)
+	m, err := d.model(info.File)
 	if err != nil {
 		return nil, err
-	}
-	var m onnxpb.ModelProto
-	if err := proto.Unmarshal(data, &m); err != nil || m.Graph == nil {
-		return nil, fmt.Errorf("%s is no ONNX model: %w", info.File, errors.Join(err, errors.New("it has no graph")))
 	}
 	options := d.options
 	options.Threads = 1 // parts run at the same time
 	s := &Staged{Stages: info.Stages, d: d}
 	for level := range len(s.Values) + 1 {
-		part, err := s.Part(&m, level)
+		part, err := s.Part(m, level)
+		var data []byte
 		if err == nil {
 			data, err = onnx.Marshal(part)
 		}
@@ -54,6 +52,30 @@ func (d *Dist) Stage(role string) (*Staged, error) {
 		s.levels = append(s.levels, session)
 	}
 	return s, nil
+}
+
+func (d *Dist) model(file string) (*onnxpb.ModelProto, error) {
+	data, err := d.Manifest.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var m onnxpb.ModelProto
+	if err := proto.Unmarshal(data, &m); err != nil || m.Graph == nil {
+		return nil, fmt.Errorf("%s is no ONNX model: %w", file, errors.Join(err, errors.New("it has no graph")))
+	}
+	return &m, nil
+}
+
+// Holds reports whether a model of the export holds a parameter, such as evidence.spectrum, or several whose names begin so.
+func (d *Dist) Holds(role, param string) (bool, error) {
+	m, err := d.model(d.Manifest.Models[role].File)
+	if err != nil {
+		return false, err
+	}
+	path := strings.ReplaceAll(param, ".", "/")
+	return slices.ContainsFunc(m.Graph.Initializer, func(t *onnxpb.TensorProto) bool {
+		return t.Name == path || strings.HasPrefix(t.Name, path+"/")
+	}), nil
 }
 
 // Close frees the sessions.
