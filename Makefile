@@ -92,7 +92,7 @@ CONFORMANCEFLAGS ?=
 conformance: ## run exported models in other runtimes and write docs/conformance.md; what they need is installed (CONFORMANCEFLAGS, such as -only node,java)
 	$(GO) run ./tools/conformance -report docs/conformance.md $(CONFORMANCEFLAGS)
 
-conformance-short: ## one exported model in the runtimes that are quick to install
+conformance-short: ## build all exports of make conformance, and run those of one model in the runtimes that are quick to install
 	$(GO) run ./tools/conformance -short -out results/conformance-short $(CONFORMANCEFLAGS)
 
 # Needs Java and Maven.

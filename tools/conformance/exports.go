@@ -16,13 +16,14 @@ import (
 )
 
 type subject struct {
+	name   string // the model's if empty
 	model  string
 	graphs bool // of a collection of graphs, not of the nodes of one
 	set    []string
 	builds []build
 }
 
-// build is one export of a subject; the folder is named MODEL-NAME.
+// build is one export of a subject; the folder is named SUBJECT-NAME.
 type build struct {
 	name string
 	o    gsrc.BuildOptions
@@ -36,13 +37,23 @@ func lowerings(list ...onnx.Lowering) []build {
 	return builds
 }
 
+var (
+	pipeline   = build{"pipeline", gsrc.BuildOptions{Lowering: onnx.DegreeBuckets, Pipeline: export.PipelineOn}}
+	symmetrize = build{"symmetrize", gsrc.BuildOptions{Lowering: onnx.DegreeBuckets, Symmetrize: true}}
+)
+
+// eclGSR are the settings of an ecl-gsr that judges edges by something.
+func eclGSR(judge string) []string {
+	return []string{"model.edges.judge=" + judge, "train.pretrain_steps=4", "train.joint_every=3", "model.encoder.hidden=8", "model.encoder.projection=8"}
+}
+
 // subjects are small: what counts is that every operator that the exporter writes is
 // in one of them.
 var subjects = []subject{
-	{model: "ecl-gsr", set: []string{"train.pretrain_steps=4", "train.joint_every=3", "model.encoder.hidden=8", "model.encoder.projection=8"},
-		builds: append(lowerings(onnx.DegreeBuckets, onnx.PrecomputedBuckets, onnx.Scatter, onnx.Dense),
-			build{"pipeline", gsrc.BuildOptions{Lowering: onnx.DegreeBuckets, Pipeline: export.PipelineOn}},
-			build{"symmetrize", gsrc.BuildOptions{Lowering: onnx.DegreeBuckets, Symmetrize: true}})},
+	{model: "ecl-gsr", set: eclGSR("evidence"),
+		builds: append(lowerings(onnx.DegreeBuckets, onnx.PrecomputedBuckets, onnx.Scatter), pipeline, symmetrize)},
+	{name: "ecl-gsr-embedding", model: "ecl-gsr", set: eclGSR("embedding"),
+		builds: append(lowerings(onnx.DegreeBuckets, onnx.PrecomputedBuckets, onnx.Scatter, onnx.Dense), pipeline, symmetrize)},
 	{model: "gcn", builds: append(lowerings(onnx.DegreeBuckets, onnx.PrecomputedBuckets, onnx.Scatter, onnx.Dense),
 		build{"sparse-x", gsrc.BuildOptions{Lowering: onnx.DegreeBuckets, SparseX: true}},
 		build{"opset-21", gsrc.BuildOptions{Lowering: onnx.DegreeBuckets, Opset: 21}},
@@ -53,14 +64,12 @@ var subjects = []subject{
 	{model: "gin", graphs: true, set: []string{"model.hidden=4", "model.layers=2"}, builds: lowerings(onnx.DegreeBuckets, onnx.PrecomputedBuckets)},
 }
 
-// short leaves of the subjects what a quick check runs.
-func short() []subject {
-	return []subject{{model: "gcn", builds: lowerings(onnx.DegreeBuckets, onnx.PrecomputedBuckets, onnx.Scatter)}}
-}
+// quick are the exports that a quick check runs. It builds the others, too.
+var quick = []string{"gcn-degree-buckets", "gcn-precomputed-buckets", "gcn-scatter"}
 
 // makeExports trains the subjects for a moment on generated data and exports them with
 // their test cases. It returns the folders.
-func makeExports(ctx context.Context, out string, list []subject) ([]string, error) {
+func makeExports(ctx context.Context, out string) ([]string, error) {
 	lib, err := ort.Ensure(ctx, logf)
 	if err != nil {
 		return nil, err
@@ -73,8 +82,9 @@ func makeExports(ctx context.Context, out string, list []subject) ([]string, err
 		return nil, err
 	}
 	var folders []string
-	for _, s := range list {
-		o := gsrc.TrainOptions{Model: s.model, Data: data.Synthetic, Out: filepath.Join(out, "runs", s.model), Force: true,
+	for _, s := range subjects {
+		name := cmp.Or(s.name, s.model)
+		o := gsrc.TrainOptions{Model: s.model, Data: data.Synthetic, Out: filepath.Join(out, "runs", name), Force: true,
 			Set: append([]string{"train.epochs=4"}, s.set...)}
 		if s.graphs {
 			o.Data = shapes
@@ -83,14 +93,14 @@ func makeExports(ctx context.Context, out string, list []subject) ([]string, err
 		}
 		run, err := gsrc.Train(ctx, o)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", s.model, err)
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		for _, b := range s.builds {
-			dir := filepath.Join(out, "dist", s.model+"-"+b.name)
+			dir := filepath.Join(out, "dist", name+"-"+b.name)
 			b.o.TestCases, b.o.Library = true, &lib
 			b.o.Pipeline = cmp.Or(b.o.Pipeline, export.PipelineOff) // once is enough
 			if _, err := run.Build(ctx, dir, b.o); err != nil {
-				return nil, fmt.Errorf("%s-%s: %w", s.model, b.name, err)
+				return nil, fmt.Errorf("%s-%s: %w", name, b.name, err)
 			}
 			folders = append(folders, dir)
 		}

@@ -28,14 +28,14 @@ func main() {
 	out := flag.String("out", "results/conformance", "folder of the runs and exports")
 	report := flag.String("report", "", "Markdown file to write")
 	only := flag.String("only", "", "runtimes to run, by name and comma; all if empty")
-	quick := flag.Bool("short", false, "one model, in the runtimes that take no time to install")
+	short := flag.Bool("short", false, "build all exports, and run those of one model in the runtimes that take no time to install")
 	reuse := flag.Bool("reuse", false, "run the exports that are in the folder already")
 	jobs := flag.Int("jobs", 2, "programs to run at a time")
 	installed := flag.Bool("installed", false, "install nothing: what the programs need is there from an earlier run")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *out, *report, *only, *quick, *reuse, *installed, *jobs); err != nil {
+	if err := run(ctx, *out, *report, *only, *short, *reuse, *installed, *jobs); err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
 		os.Exit(1)
 	}
@@ -43,10 +43,9 @@ func main() {
 
 func logf(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
-func run(ctx context.Context, out, report, only string, quick, reuse, installed bool, jobs int) error {
-	list, chosen := subjects, runtimes
-	if quick {
-		list = short()
+func run(ctx context.Context, out, report, only string, short, reuse, installed bool, jobs int) error {
+	chosen := runtimes
+	if short {
 		chosen = slices.DeleteFunc(slices.Clone(runtimes), func(r engine) bool { return !r.quick })
 		logf("left to make conformance, as they take long to install or compile: %s", names(func(r engine) bool { return !r.quick }))
 	}
@@ -59,7 +58,7 @@ func run(ctx context.Context, out, report, only string, quick, reuse, installed 
 		}
 		chosen = slices.DeleteFunc(slices.Clone(chosen), func(r engine) bool { return !slices.Contains(wanted, r.name) })
 	}
-	if quick { // part of checks that do without onnxruntime where it cannot be had
+	if short { // part of checks that do without onnxruntime where it cannot be had
 		if _, err := ort.Ensure(ctx, logf); err != nil {
 			logf("nothing is run in other runtimes: %v", err)
 			return nil
@@ -70,10 +69,13 @@ func run(ctx context.Context, out, report, only string, quick, reuse, installed 
 	if reuse {
 		folders, err = filepath.Glob(filepath.Join(out, "dist", "*"))
 	} else {
-		folders, err = makeExports(ctx, out, list)
+		folders, err = makeExports(ctx, out)
 	}
 	if err != nil {
 		return err
+	}
+	if short {
+		folders = slices.DeleteFunc(folders, func(dir string) bool { return !slices.Contains(quick, filepath.Base(dir)) })
 	}
 	if len(folders) == 0 {
 		return fmt.Errorf("%s holds no exports", filepath.Join(out, "dist"))
