@@ -109,12 +109,11 @@ func (x *sparseRows) entries(rows tensor) (at, row tensor) {
 	sum := func(t tensor) tensor {
 		return b.op("CumSum", Int64Type, list, []tensor{t, b.int64Const(0)})
 	}
-	k := b.sizeOf(rows, 0)
-	begun := b.concat(0, b.int64s(0), b.gather(x.count, rows))
+	k, counts := b.sizeOf(rows, 0), b.gather(x.count, rows)
+	total := b.reduceOp("ReduceSum", counts, []int64{0}, true, fixed(1)) // of one element, as runtimes see from the operator alone
+	begun := b.concat(0, b.int64s(0), counts)
 	begun.dims = list
-	begun = sum(begun)
-	first, total := part(begun, b.int64s(0), k), part(begun, k, b.binary("Add", k, b.int64s(1)))
-	total.dims = []dim{fixed(1)}
+	first := part(sum(begun), b.int64s(0), k)
 	// The row of each entry is the number of rows that begin up to it.
 	marks := b.scatterAdd(b.filledInt(b.binary("Add", total, b.int64s(1)), 0, unknown), first, b.filledInt(k, 1, unknown))
 	of := b.binary("Sub", part(sum(marks), b.int64s(0), total), b.int64s(1))
