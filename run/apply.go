@@ -46,7 +46,7 @@ type application struct {
 
 // LoadOther reads a graph for a run's model as that of its training was read. One that does not fit it is an error.
 func (r *Run) LoadOther(d *Deployed, path string, o data.LoadOptions) (*data.Dataset, error) {
-	o.Directed, o.Weights = d.Directed, data.IgnoreWeights
+	o.Directed, o.Weights = d.Directed, d.edgeWeights
 	o.Columns, o.NoPrepare, o.Trained = d.Columns, d.Columns == nil, r.info.BaseChecksum()
 	ds, err := data.Load(path, o)
 	if err == nil && ds.X.Cols != d.Features {
@@ -57,7 +57,7 @@ func (r *Run) LoadOther(d *Deployed, path string, o data.LoadOptions) (*data.Dat
 
 // apply readies the run's model for the data at a path; empty is what it was trained on.
 func (r *Run) apply(path string, o *infer.PredictOptions) (*application, error) {
-	d, err := r.Deploy()
+	d, err := r.deploy()
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +74,9 @@ func (r *Run) apply(path string, o *infer.PredictOptions) (*application, error) 
 		}
 		for _, text := range a.ds.Notes {
 			a.log("%s", text)
+		}
+		if a.unit > 0 && a.ds.Graph.Weights == nil {
+			a.log("the model reads weights of edges, and %s has none: every edge counts in full", path)
 		}
 	}
 	if a.ds == nil || a.ds.Checksum == r.info.Data.Checksum {
@@ -253,7 +256,18 @@ func (a *application) judge() (*train.Judge, error) {
 	a.judging, err = train.NewJudge(a.Judging, inputs, g, st, a.about(), a.pool, func(least, beside int) (runtime.Chunks, error) {
 		return a.chunk("evidence", int64(beside), int64(least))
 	})
+	if err == nil {
+		a.judging.Counts = a.counts(g)
+	}
 	return a.judging, err
+}
+
+// counts are what the edges of a graph count by their weights; nil: all as much.
+func (a *application) counts(g *graph.Graph) []float32 {
+	if a.unit == 0 || g.Weights == nil {
+		return nil
+	}
+	return graph.RelativeWeights(g.Weights, a.unit)
 }
 
 // undirected is the structure of the graph without its directions.
@@ -542,6 +556,12 @@ func (a *application) predict(names []string) (*infer.Prediction, error) {
 		if r.Edges = a.ds.Graph.NumEdges(); a.RawWeight != 1 {
 			w = slices.Repeat([]float32{a.RawWeight}, a.st.E)
 		}
+		if counts := a.counts(a.ds.Graph); counts != nil {
+			for i := range counts {
+				counts[i] *= a.RawWeight
+			}
+			w = a.st.Spread(w, counts)
+		}
 		a.log("classifying on the graph as it is, %d edges", r.Edges)
 		if c, err = a.run("classify", a.st, weighing(w)); err != nil {
 			return nil, err
@@ -567,7 +587,7 @@ func Predict(ctx context.Context, dir, path, out string, o infer.PredictOptions)
 	if err != nil {
 		return nil, err
 	}
-	d, whole := r.Deploy()
+	d, whole := r.deploy()
 	if whole == nil && d.Module.Func("classify") != nil {
 		_, whole = d.Cut("classify", compiler.Training, passes.DataInfo{})
 	}

@@ -37,22 +37,48 @@ type Deployed struct {
 	Directed   bool     // edges lead from source to target only
 	// Columns names the columns of tables that the features are; nil where these have no names.
 	Columns *schema.Schema
+
+	// Of a model that counts edges by their weights: what becomes of these before, and what one weighs
+	// that counts in full; that is 0 of others.
+	edgeWeights data.EdgeWeights
+	unit        float32
 }
 
 // Deploy returns the run's model apart from its data, which are not read. It is an error where
-// the model works on its training graph alone, or reads of others what only a whole graph tells.
+// the model works on its training graph alone, reads weights of edges, or reads of others what only a
+// whole graph tells.
 func (r *Run) Deploy() (*Deployed, error) {
+	d, err := r.deploy()
+	if err == nil && d.unit > 0 {
+		return nil, r.inPartsError(readsWeights)
+	}
+	return d, err
+}
+
+const readsWeights = "it reads the weights of edges; train it with --ignore-weights"
+
+func (r *Run) inPartsError(format string, args ...any) error {
+	return fmt.Errorf("%s in %s cannot be used on other graphs in parts: %s", r.Trained.Model, r.Dir, fmt.Sprintf(format, args...))
+}
+
+// deploy is [Run.Deploy], also of models that refine and count edges by their weights.
+func (r *Run) deploy() (*Deployed, error) {
 	if r.info == nil {
 		return nil, errors.New("the run is not one that was opened from its directory")
 	}
 	t, from := r.Trained, &r.info.Data
-	refuse := func(format string, args ...any) (*Deployed, error) {
-		return nil, fmt.Errorf("%s in %s cannot be used on other graphs in parts: %s", t.Model, r.Dir, fmt.Sprintf(format, args...))
+	refuse := func(format string, args ...any) (*Deployed, error) { return nil, r.inPartsError(format, args...) }
+	weights := data.IgnoreWeights
+	switch {
+	case weighted(t):
+		return refuse(readsWeights)
+	case !countsWeights(t):
+	case from.WeightUnit == 0:
+		return refuse("it counts edges by their weights, and a run of an earlier version does not tell what one weighs that counts in full; make an export (gsrc build), or train it again")
+	default:
+		weights = data.EdgeWeights(t.Config.Data.Weights)
 	}
-	if weighted(t) {
-		return refuse("it reads the weights of edges; train it with --ignore-weights")
-	}
-	module := exported(t, nil) // nothing reads weights of edges
+	module := exported(t, nil) // which reads what edges count
 	classify := module.Func("classify")
 	switch {
 	case from.Nodes == 0 || classify != nil && classify.Arg("batch") != nil:
@@ -76,7 +102,8 @@ func (r *Run) Deploy() (*Deployed, error) {
 	info := infer.Info{RawWeight: 1}
 	describeRefinement(&info, t)
 	d := &Deployed{Model: t.Model, Module: module, Params: t.Params, Constants: map[string]float32{}, Refinement: refinementOf(t), RawWeight: info.RawWeight,
-		Features: from.Features, Classes: infer.ClassNames(from.ClassNames, from.Classes), Directed: t.Config.Data.Directed, Columns: from.Columns}
+		Features: from.Features, Classes: infer.ClassNames(from.ClassNames, from.Classes), Directed: t.Config.Data.Directed, Columns: from.Columns,
+		edgeWeights: weights, unit: from.WeightUnit}
 	if x := t.Refined; x != nil && !x.Raw {
 		if t.Module.Func(models.EncodeJudging) != nil {
 			d.Judging = t.Module

@@ -138,7 +138,7 @@ func Embed(ctx context.Context, dir, path string, o infer.PredictOptions) (*infe
 	if !hasEncoder(r.Trained) {
 		return nil, fmt.Errorf("the model %s in %s has no encoder that was trained; ecl-gsr trains one", r.Trained.Model, dir)
 	}
-	d, whole := r.Deploy()
+	d, whole := r.deploy()
 	if whole == nil {
 		_, whole = d.Cut("encode", compiler.Inference, passes.DataInfo{})
 	}

@@ -102,10 +102,16 @@ func (n nodeTask) encoderInputs(t *train.Model) (map[string]ort.Tensor, error) {
 // have in the data.
 func weighted(t *train.Model) bool { return t.Refined == nil && t.Module.Attrs.Bool(models.Weighted) }
 
+// countsWeights reports whether a model that refines counts edges by their weights.
+func countsWeights(t *train.Model) bool {
+	x := t.Refined
+	return x != nil && t.Module.Attrs.Bool(models.Weighted) && (!x.Raw || x.Mode == "expected")
+}
+
 // weightUnit is the weight of an edge that counts in full, of a model that refines ds and
 // counts edges by their weights there; 0 of others.
 func weightUnit(t *train.Model, ds *data.Dataset) float32 {
-	if t.Refined == nil || !t.Module.Attrs.Bool(models.Weighted) || ds == nil {
+	if !countsWeights(t) || ds == nil {
 		return 0
 	}
 	return ds.Graph.Undirected().WeightUnit()
@@ -118,9 +124,7 @@ func (n nodeTask) inference(t *train.Model) *infer.Info {
 		info.Loops = readsLoops(t)
 	}
 	describeRefinement(info, t)
-	if x := t.Refined; x != nil && (!x.Raw || x.Mode == "expected") {
-		info.WeightUnit = weightUnit(t, n.ds)
-	}
+	info.WeightUnit = weightUnit(t, n.ds)
 	if info.ReadsWeights() {
 		info.Weights = data.EdgeWeights(t.Config.Data.Weights)
 	}

@@ -90,7 +90,7 @@ func Refine(ctx context.Context, dir string, o infer.RefineOptions) (*infer.Refi
 	if err != nil {
 		return nil, err
 	}
-	d, whole := r.Deploy()
+	d, whole := r.deploy()
 	if whole == nil {
 		whole = d.Refines()
 	}
@@ -99,6 +99,8 @@ func Refine(ctx context.Context, dir string, o infer.RefineOptions) (*infer.Refi
 		g, err = r.Refine(o)
 		return err
 	}, func(a *application) error {
+		o.Predict.Load.Weights = a.edgeWeights
+		o.Streamed = o.Streamed && a.unit == 0
 		a.listed = o.RowBytes()
 		x, err := a.refine()
 		if err == nil {

@@ -197,3 +197,70 @@ func TestExportRefinesByEdgeWeights(t *testing.T) {
 		})
 	}
 }
+
+// A run counts the edges of other graphs by their weights as its export does, and is refused where parts of
+// graphs lie on several machines.
+func TestRunsCountEdgeWeights(t *testing.T) {
+	lib := orttest.Need(t)
+	o := infer.PredictOptions{Library: &lib, Provider: ort.CPU}
+	at := plantedTable(t, telling)
+	other := plantedTable(t, telling, "") // the same edges, in another file
+	for judge, set := range map[string][]string{"evidence": {"data.weights=log1p"}, "raw": {"candidates.structure=raw", "candidates.keep=0.9"}} {
+		dir, dist := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "dist")
+		if _, err := Train(t.Context(), TrainOptions{Model: "ecl-gsr", Data: at, Out: dir, Set: append(set, "data.prepare=false", "train.epochs=3", "train.pretrain_steps=3", "train.joint_every=0", "model.encoder.hidden=16", "model.encoder.projection=16")}); err != nil {
+			t.Fatal(err)
+		}
+		r, err := Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Deploy(); err == nil || !strings.Contains(err.Error(), "weights of edges") {
+			t.Errorf("%s: in parts: %v", judge, err)
+		}
+		if _, err := r.Build(t.Context(), dist, BuildOptions{Library: &lib, Uncalibrated: true}); err != nil {
+			t.Fatal(err)
+		}
+		for _, graph := range []string{at, other} {
+			near := func(what string, of func(dir string) ([]float32, error)) {
+				t.Helper()
+				got, err := of(dir)
+				want, failed := of(dist)
+				if err != nil || failed != nil || len(got) != len(want) {
+					t.Fatalf("%s %s: %d and %d numbers, %v, %v", judge, what, len(got), len(want), err, failed)
+				}
+				for i, w := range want {
+					if d := got[i] - w; !(d <= 1e-5 && d >= -1e-5) {
+						t.Fatalf("%s %s: number %d is %v, by the export %v", judge, what, i, got[i], w)
+					}
+				}
+			}
+			near("predict", func(dir string) ([]float32, error) {
+				p, err := Predict(t.Context(), dir, graph, "", o)
+				if err != nil {
+					return nil, err
+				}
+				return p.Probabilities, nil
+			})
+			if judge == "raw" {
+				continue
+			}
+			near("embed", func(dir string) ([]float32, error) {
+				e, err := Embed(t.Context(), dir, graph, o)
+				if err != nil {
+					return nil, err
+				}
+				return e.Values, nil
+			})
+			near("refine", func(dir string) (list []float32, err error) {
+				g, err := Refine(t.Context(), dir, infer.RefineOptions{Data: graph, Predict: o, Streamed: true})
+				if err != nil {
+					return nil, err
+				}
+				for _, e := range g.Edges {
+					list = append(list, e.Probability, e.DataWeight)
+				}
+				return list, nil
+			})
+		}
+	}
+}

@@ -64,6 +64,7 @@ type edges struct {
 
 	prior  *graph.EdgePrior // of existing edges, nil where the configuration wants none
 	counts []float32        // [E] what existing edges count by their weights, nil where all do alike
+	unit   float32          // the weight of one that counts in full, 0 where all do alike
 
 	chosen   bool // there are candidates
 	fresh    bool // the probabilities belong to the current encoder

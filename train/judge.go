@@ -19,7 +19,8 @@ import (
 // chunks of nodes. It is used by one goroutine at a time.
 type Judge struct {
 	*evidence
-	least int
+	Counts []float32 // [E] what edges count by their weights; nil: all as much
+	least  int
 }
 
 // JudgeFunctions are the functions of a model by which edges are judged; open tells that robust
@@ -50,7 +51,7 @@ func NewJudge(m *ir.Module, inputs map[string]*runtime.Buffer, g *graph.Graph, s
 		return nil, err
 	}
 	e.chunks, e.files, e.once = func() (runtime.Chunks, error) { return chunks(least, beside) }, &scratch.Files{}, true
-	return &Judge{e, least + beside}, nil
+	return &Judge{evidence: e, least: least + beside}, nil
 }
 
 // Least is the memory that judging takes at least.
@@ -104,7 +105,7 @@ func (r *chunkRoom) of(m *ir.Module, name string) error {
 func (j *Judge) Edges() ([]float32, error) {
 	var err error
 	if j.edges == nil {
-		err = j.judgeEdges(nil)
+		err = j.judgeEdges(j.Counts)
 	}
 	return j.edges, err
 }

@@ -209,7 +209,8 @@ func (n nodeTask) start(t *trainer) (steps, error) {
 			return nil, ir.Placed(ir.At(f.Arg("w"), fmt.Errorf("@train reads weights of edges, %%w, of which the module does not tell: write \"module @%s {edge_weights=true}\"", t.module.Name)))
 		}
 	case t.edges != nil:
-		t.edges.counts = ds.Graph.Undirected().Counts()
+		g := ds.Graph.Undirected()
+		t.edges.counts, t.edges.unit = g.Counts(), g.WeightUnit()
 	default:
 		w, err := ds.ForwardWeights(st)
 		if err != nil {

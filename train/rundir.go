@@ -128,6 +128,9 @@ func (t *trainer) describeRun(res *Result) *Info {
 		i.Status = "done"
 	}
 	i.Data.ClassNames = append([]string{}, i.Data.ClassNames...)
+	if t.edges != nil {
+		i.Data.WeightUnit = t.edges.unit
+	}
 	return i
 }
 

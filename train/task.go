@@ -83,6 +83,9 @@ type About struct {
 	Corruption *data.Corruption `json:"corruption,omitempty"`
 	// Rewired says which edges took the place of the data's own, if any did.
 	Rewired *data.Rewired `json:"rewired,omitempty"`
+	// WeightUnit, in run.json, is the weight of an edge that counts in full, of a model that refines and
+	// counts edges by their weights; 0 of others, and in runs of earlier versions.
+	WeightUnit float32 `json:"weight_unit,omitempty"`
 }
 
 // TaskInfo describes the data of a task.
