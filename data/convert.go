@@ -139,7 +139,7 @@ func (d *Dataset) writeStore(b *store.Builder, half, plain bool) error {
 	if err != nil {
 		return err
 	}
-	about, err := json.Marshal(aboutStore{From: d.Format, Checksum: d.Checksum, Plain: plain, ClassNames: d.ClassNames, Roles: d.Roles, Columns: d.Columns, Notes: d.Notes, SplitSpec: d.SplitSpec, Repairs: d.Repairs})
+	about, err := json.Marshal(aboutStore{From: d.Format, Checksum: d.Checksum, Plain: plain, ClassNames: d.ClassNames, Roles: d.Roles, Merge: d.Merge, Columns: d.Columns, Notes: d.Notes, SplitSpec: d.SplitSpec, Repairs: d.Repairs})
 	if err != nil {
 		return err
 	}

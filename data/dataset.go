@@ -40,8 +40,10 @@ type Dataset struct {
 
 	// Roles says which columns of the tables of a folder are what, and Columns how the
 	// others became X; they are empty for data of other formats. Notes says what was
-	// guessed and left out in reading.
+	// guessed and left out in reading, and Merge what weight edges have that are listed more than once:
+	// [MergeFirst] if empty.
 	Roles   Roles
+	Merge   string
 	Columns *schema.Schema
 	Notes   []string
 
@@ -136,6 +138,10 @@ type LoadOptions struct {
 	// Columns are those of a model that the features are for: columns are found by name
 	// and prepared as those of the model's training were. nil fits new ones.
 	Columns *schema.Schema
+	// Roles and Merge are [Dataset.Roles] and [Dataset.Merge] of what a model was trained on, which hold where
+	// neither Tables nor a schema.toml say otherwise. Those of Columns hold where there are no Roles.
+	Roles Roles
+	Merge string
 	// Trained is the Checksum of what a model was trained on: tables that have it by themselves are read
 	// without a schema.toml, which was written later, and a store has it that was converted from them without loss.
 	Trained string

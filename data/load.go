@@ -61,6 +61,9 @@ func newLoading(opts LoadOptions) (*loader, error) {
 	if spec != nil && spec.Column != "" {
 		opts.Tables.Split, spec = spec.Column, nil
 	}
+	if c := opts.Columns; c != nil && opts.Roles == (Roles{}) {
+		opts.Roles, opts.Merge = rolesOf(c.Roles), c.Merge
+	}
 	l := newLoader(opts)
 	l.split = spec
 	return l, nil

@@ -22,6 +22,7 @@ type aboutStore struct {
 	Plain      bool           `json:"plain,omitempty"` // it holds all of what has the checksum, and as it is read by default
 	ClassNames []string       `json:"class_names,omitempty"`
 	Roles      Roles          `json:"roles"`
+	Merge      string         `json:"merge,omitempty"`
 	Columns    *schema.Schema `json:"columns,omitempty"`
 	Notes      []string       `json:"notes,omitempty"`
 	SplitSpec  *SplitSpec     `json:"split_spec,omitempty"`
@@ -82,7 +83,7 @@ func (l *loader) fromStore(dir string, s *store.Store) (_ *Dataset, err error) {
 		}
 	}
 	ds := &Dataset{Name: s.Name, Source: dir, Format: "store", Checksum: id, Classes: s.Classes, ClassNames: about.ClassNames,
-		Roles: about.Roles, Columns: about.Columns, Notes: notes, SplitSpec: about.SplitSpec, Repairs: about.Repairs, Stored: s}
+		Roles: about.Roles, Merge: about.Merge, Columns: about.Columns, Notes: notes, SplitSpec: about.SplitSpec, Repairs: about.Repairs, Stored: s}
 	g := &graph.Graph{N: n, Directed: s.Directed}
 	ds.Graph = g
 	if ends := stored[int32](s, "edges"); len(ends) > 0 {

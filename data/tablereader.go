@@ -15,6 +15,8 @@ type tableReader struct {
 	asked     Tables
 	file      *tableSchema   // schema.toml; never nil
 	want      *schema.Schema // columns of a model that the features are for; nil fits new ones
+	was       Roles          // in what that was trained on
+	merged    string         // likewise, what was made of equal edges
 	noPrepare bool
 	noWeights bool // weights are not read
 	matrix    bool // features are in a file of their own
@@ -44,8 +46,8 @@ func (r *tableReader) column(t *table, header []string, role, option, inFile str
 	if err != nil {
 		return i, err
 	}
-	if i < 0 && r.want != nil {
-		i = slices.Index(header, r.want.Roles[role])
+	if was := r.was.byName()[role]; i < 0 && was != "" {
+		i = slices.Index(header, was)
 	}
 	named := i >= 0
 	if !named {

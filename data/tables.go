@@ -88,6 +88,11 @@ func (r Roles) byName() map[string]string {
 	return m
 }
 
+// rolesOf is the inverse of byName.
+func rolesOf(m map[string]string) Roles {
+	return Roles{ID: m["id"], Label: m["label"], Split: m["split"], Source: m["source"], Target: m["target"], Weight: m["weight"]}
+}
+
 // SchemaFile is the file in a folder that says what its tables and their columns are.
 const SchemaFile = "schema.toml"
 

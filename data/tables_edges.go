@@ -12,6 +12,9 @@ import (
 	"github.com/gsrc-dev/gsrc/internal/nearest"
 )
 
+// unnamed are what source, target and weight are called of a table without a header.
+var unnamed = [3]string{"column 1", "column 2", "column 3"}
+
 // edges reads the table of edges into e: source, target and optionally weight, with or
 // without a header. into is called when e.w and e.merge are known, and calls rows for the edges themselves,
 // unless a store has them from before an interruption. Ids are those of the nodes, or 0..n-1 without a table of them.
@@ -24,10 +27,7 @@ func (r *tableReader) edges(from tableFile, nodes *nodeTable, n int, e *edgeList
 	if errors.As(t.err, &fe) && fe.Line == 0 && !from.parquet {
 		fe.hint("a graph without edges has the header line source,target alone")
 	}
-	e.merge = cmp.Or(r.asked.Merge, r.file.Edges.Merge)
-	if e.merge == "" && r.want != nil {
-		e.merge = r.want.Merge
-	}
+	e.merge = cmp.Or(r.asked.Merge, r.file.Edges.Merge, r.merged)
 	col := [3]int{0, 1, -1}
 	fields := 0
 	more, isHeader := t.next(), false
@@ -40,7 +40,7 @@ func (r *tableReader) edges(from tableFile, nodes *nodeTable, n int, e *edgeList
 			return err
 		}
 		if !isHeader {
-			r.roles.Source, r.roles.Target = "column 1", "column 2"
+			r.roles.Source, r.roles.Target = unnamed[0], unnamed[1]
 			if fields > 3 {
 				e := t.fault(3, "expected source,target or source,target,weight").hint("give a header if there are other columns")
 				if !slices.ContainsFunc(t.row, nodes.has) {
@@ -49,7 +49,7 @@ func (r *tableReader) edges(from tableFile, nodes *nodeTable, n int, e *edgeList
 				return e
 			}
 			if fields == 3 {
-				col[2], r.roles.Weight = 2, "column 3"
+				col[2], r.roles.Weight = 2, unnamed[2]
 			}
 		}
 		if col[2] >= 0 {
@@ -117,7 +117,7 @@ func (r *tableReader) edgeHeader(t *table, nodes *nodeTable, sample [][]string, 
 			}
 		}
 	}
-	model := r.want != nil && slices.Contains(t.row, r.want.Roles["source"]) && slices.Contains(t.row, r.want.Roles["target"])
+	model := r.was.Source != "" && slices.Contains(t.row, r.was.Source) && slices.Contains(t.row, r.was.Target)
 	free := func(i int) bool {
 		name := t.row[i]
 		return name != r.asked.Weight && name != x.Weight && byName([]string{name}, weightNames) < 0 && !r.leavesOut(name)

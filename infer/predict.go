@@ -194,6 +194,7 @@ func newPredictor(dist, path string, o PredictOptions) (*predictor, error) {
 	// of features without names, or of a version that took columns as they are.
 	load := p.o.Load
 	load.Columns, load.NoPrepare = p.manifest.Columns, load.NoPrepare || p.manifest.Columns == nil && !p.info.Data.Structural
+	load.Roles, load.Merge = p.info.Data.Roles, p.info.Data.Merge
 	load.Trained = data.BaseChecksum(p.info.Data.Checksum, p.info.Data.Corruption, p.info.Data.Rewired)
 	if load.Weights = p.info.Weights; !p.info.ReadsWeights() {
 		load.Weights = data.IgnoreWeights
@@ -205,7 +206,8 @@ func newPredictor(dist, path string, o PredictOptions) (*predictor, error) {
 		return nil, err
 	}
 	// Where the sum of equal edges is taken, those without weights are counted.
-	counts := load.Columns != nil && load.Columns.Roles["weight"] != "" && p.ds.Roles.Source != "" && p.ds.Roles.Weight == ""
+	weighed := load.Roles.Weight != "" || load.Columns != nil && load.Columns.Roles["weight"] != ""
+	counts := weighed && p.ds.Roles.Source != "" && p.ds.Roles.Weight == ""
 	switch {
 	case counts && p.info.ReadsWeights() && p.ds.Graph.Weights != nil:
 		p.o.Log("the model reads weights of edges, and %s has none: every edge weighs 1 each time that it is listed", path)

@@ -24,7 +24,7 @@ func Nodes(ds *data.Dataset) Task { return nodeTask{ds} }
 
 func (n nodeTask) Info() TaskInfo {
 	d := n.Dataset
-	return TaskInfo{About: About{Name: d.Name, Source: d.Source, Format: d.Format, Checksum: d.Checksum, Nodes: d.Graph.N, Edges: d.Graph.NumEdges(), Features: d.X.Cols, Classes: d.Classes, ClassNames: d.ClassNames, Corruption: d.Corruption, Rewired: d.Rewired, Columns: d.Columns},
+	return TaskInfo{About: About{Name: d.Name, Source: d.Source, Format: d.Format, Checksum: d.Checksum, Nodes: d.Graph.N, Edges: d.Graph.NumEdges(), Features: d.X.Cols, Classes: d.Classes, ClassNames: d.ClassNames, Corruption: d.Corruption, Rewired: d.Rewired, Columns: d.Columns, Roles: d.Roles, Merge: d.Merge},
 		Directed: d.Graph.Directed, Features: d.X, Labels: d.Labels, Item: "node", Structural: d.Structural, Seeded: d.Seeded(), itemName: d.NodeID}
 }
 

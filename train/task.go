@@ -79,6 +79,10 @@ type About struct {
 	// Columns of tables, and how they became features; absent where data have no
 	// names for their columns, and in runs of versions that took them as they are.
 	Columns *schema.Schema `json:"columns,omitempty"`
+	// Roles says which columns of tables are what, and Merge what weight edges have that are listed more
+	// than once; runs of earlier versions have both with the columns alone.
+	Roles data.Roles `json:"roles,omitzero"`
+	Merge string     `json:"merge,omitempty"`
 	// Corruption says how the graph was damaged on purpose, if it was.
 	Corruption *data.Corruption `json:"corruption,omitempty"`
 	// Rewired says which edges took the place of the data's own, if any did.

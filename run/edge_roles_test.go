@@ -1,0 +1,85 @@
+package run
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gsrc-dev/gsrc/infer"
+	"github.com/gsrc-dev/gsrc/internal/orttest"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
+)
+
+// matrixFolder is a ring with chords whose features are in features.npy; edges lead from the column "to" to
+// "from", and some are listed twice.
+func matrixFolder(t *testing.T, end string) string {
+	t.Helper()
+	const n = 60
+	head := fmt.Sprintf("{'descr': '<f4', 'fortran_order': False, 'shape': (%d, 3), }", n)
+	head += strings.Repeat(" ", 117-len(head)) + "\n"
+	npy := binary.LittleEndian.AppendUint16([]byte("\x93NUMPY\x01\x00"), uint16(len(head)))
+	npy = append(npy, head...)
+	nodes, edges := "id,label,split\n", "to,from,weight,fee\n"
+	for i := range n {
+		nodes += fmt.Sprintf("n%d,%s,%s\n", i, [...]string{"a", "b"}[i/3%2], [...]string{"train", "val", "test"}[i%3])
+		for k := range 3 {
+			npy = binary.LittleEndian.AppendUint32(npy, math.Float32bits(float32((i*i+7*k*i)%11)/11))
+		}
+		for j, to := range []int{(i + 1) % n, (3*i + 5) % n, (i + 1) % n} {
+			edges += fmt.Sprintf("n%d,n%d,%g,%g\n", i, to, uneven(2*i+j), uneven(3*i+2*j))
+		}
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{"nodes.csv": nodes, "edges.csv": edges + end, "features.npy": string(npy)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// Runs and exports read the edges of other tables by the columns, and merge them, as their training did, also
+// where features have no names.
+func TestTablesAreReadAsInTraining(t *testing.T) {
+	lib := orttest.Need(t)
+	at, other := matrixFolder(t, ""), matrixFolder(t, "\n")
+	o := infer.PredictOptions{Library: &lib, Provider: ort.CPU}
+	for name, x := range map[string]struct {
+		model string
+		set   []string
+	}{
+		"merge":      {"sage", []string{"data.merge=sum"}},
+		"weight":     {"sage", []string{"data.weight=fee"}},
+		"directions": {"sage", []string{"data.source=to", "data.target=from", "data.directed=true", "data.weights=ignore"}},
+		"run":        {"ecl-gsr", []string{"data.merge=sum", "train.pretrain_steps=2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, dist := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "dist")
+			if _, err := Train(t.Context(), TrainOptions{Model: x.model, Data: at, Out: dir, Set: append(x.set, "train.epochs=3")}); err != nil {
+				t.Fatal(err)
+			}
+			r, err := Open(dir)
+			if err == nil {
+				_, err = r.Build(t.Context(), dist, BuildOptions{Library: &lib, Uncalibrated: true})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			used := []string{dist, dir}
+			if x.model == "sage" && name != "directions" { // reads weights, so its run takes the training's graph alone
+				used = used[:1]
+			}
+			for _, dir := range used {
+				p, err := Predict(t.Context(), dir, other, "", o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				alike(t, "on another table", p.Probabilities, r.Trained.Probabilities)
+			}
+		})
+	}
+}
