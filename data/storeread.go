@@ -2,10 +2,12 @@ package data
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
 	"path/filepath"
+	"strings"
 	"unsafe"
 
 	"github.com/gsrc-dev/gsrc/data/schema"
@@ -60,6 +62,9 @@ func (l *loader) fromStore(dir string, s *store.Store) (_ *Dataset, err error) {
 			return nil, badFile(dir, "%s says nothing of the data that can be read", store.HeaderFile)
 		}
 	}
+	if about.Columns != nil && about.Merge == "" { // where earlier versions kept it
+		about.Merge = about.Columns.Merge
+	}
 	if s.Directed != l.opts.Directed {
 		if s.Directed {
 			return nil, badFile(dir, "the store has directed edges, and undirected ones are read").hint("convert the data without --directed; or give it here, unless the model was trained without it")
@@ -72,6 +77,9 @@ func (l *loader) fromStore(dir string, s *store.Store) (_ *Dataset, err error) {
 		if !bytes.Equal(a, b) {
 			return nil, badFile(dir, "the features of the store have other names, or another order, than those of the model, or were prepared in another way").hint("give the data that the store was made of")
 		}
+	}
+	if err := l.edgesAlike(dir, s.Directed, about); err != nil {
+		return nil, err
 	}
 	n := int(s.Nodes)
 	id, notes := s.ID, about.Notes
@@ -111,6 +119,34 @@ func (l *loader) fromStore(dir string, s *store.Store) (_ *Dataset, err error) {
 	}
 	l.storedTruth(ds, s)
 	return ds, nil
+}
+
+// edgesAlike refuses a store whose edges were read of a table in another way than those of a model's
+// training, where that makes the model another graph of them.
+func (l *loader) edgesAlike(dir string, directed bool, about *aboutStore) error {
+	was, is := l.opts.Roles, about.Roles
+	if was.Source == "" || is.Source == "" {
+		return nil // nothing is known of one of them
+	}
+	differ := func(a, b string) bool { // names that tables have given
+		return a != "" && b != "" && was.Source != unnamed[0] && is.Source != unnamed[0] && !strings.EqualFold(a, b)
+	}
+	const give = ", or give the table that it was made of"
+	if directed && differ(is.Source, was.Source) && (strings.EqualFold(is.Source, was.Target) || strings.EqualFold(is.Target, was.Source)) {
+		return badFile(dir, "its edges lead from the column %s to %s, and those that the model was trained on from %s to %s", quote(is.Source), quote(is.Target), quote(was.Source), quote(was.Target)).hint("convert the data with --source %s --target %s%s", was.Source, was.Target, give)
+	}
+	if l.opts.Weights == IgnoreWeights {
+		return nil
+	}
+	usual := func(weight string) bool { return byName([]string{weight}, weightNames) >= 0 }
+	if differ(is.Weight, was.Weight) && !(usual(is.Weight) && usual(was.Weight)) {
+		return badFile(dir, "the weights of its edges are those of the column %s, and the model was trained on those of %s", quote(is.Weight), quote(was.Weight)).hint("convert the data with --weight %s%s", was.Weight, give)
+	}
+	merge, trained := cmp.Or(about.Merge, MergeFirst), cmp.Or(l.opts.Merge, MergeFirst)
+	if r := &about.Repairs; merge != trained && r.DuplicateEdges+r.ReversedEdges > 0 {
+		return badFile(dir, "edges that are listed more than once were merged with --merge %s, and those that the model was trained on with --merge %s", merge, trained).hint("convert the data with --merge %s%s", trained, give)
+	}
+	return nil
 }
 
 // preparedAlike tells that tables were read and prepared in the same way.

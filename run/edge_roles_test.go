@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
@@ -43,28 +44,33 @@ func matrixFolder(t *testing.T, end string) string {
 }
 
 // Runs and exports read the edges of other tables by the columns, and merge them, as their training did, also
-// where features have no names.
+// where features have no names; of stores that were made otherwise they say so.
 func TestTablesAreReadAsInTraining(t *testing.T) {
 	lib := orttest.Need(t)
 	at, other := matrixFolder(t, ""), matrixFolder(t, "\n")
 	o := infer.PredictOptions{Library: &lib, Provider: ort.CPU}
 	for name, x := range map[string]struct {
-		model string
-		set   []string
+		model  string
+		set    []string
+		tables data.Tables // of a store
+		want   string
 	}{
-		"merge":      {"sage", []string{"data.merge=sum"}},
-		"weight":     {"sage", []string{"data.weight=fee"}},
-		"directions": {"sage", []string{"data.source=to", "data.target=from", "data.directed=true", "data.weights=ignore"}},
-		"run":        {"ecl-gsr", []string{"data.merge=sum", "train.pretrain_steps=2"}},
+		"merge":      {"sage", []string{"data.merge=sum"}, data.Tables{Merge: data.MergeMax}, "convert the data with --merge sum"},
+		"weight":     {"sage", []string{"data.weight=fee"}, data.Tables{Weight: "weight"}, "convert the data with --weight fee"},
+		"directions": {"sage", []string{"data.source=to", "data.target=from", "data.directed=true", "data.weights=ignore"}, data.Tables{Source: "from", Target: "to"}, "convert the data with --source to --target from"},
+		"run":        {"ecl-gsr", []string{"data.merge=sum", "train.pretrain_steps=2"}, data.Tables{}, "convert the data with --merge sum"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, dist := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "dist")
+			dir, dist, made := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "dist"), filepath.Join(t.TempDir(), "store")
 			if _, err := Train(t.Context(), TrainOptions{Model: x.model, Data: at, Out: dir, Set: append(x.set, "train.epochs=3")}); err != nil {
 				t.Fatal(err)
 			}
 			r, err := Open(dir)
 			if err == nil {
 				_, err = r.Build(t.Context(), dist, BuildOptions{Library: &lib, Uncalibrated: true})
+			}
+			if err == nil {
+				err = data.Convert(at, made, data.ConvertOptions{Load: data.LoadOptions{Directed: name == "directions", Tables: x.tables}})
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -79,6 +85,9 @@ func TestTablesAreReadAsInTraining(t *testing.T) {
 					t.Fatal(err)
 				}
 				alike(t, "on another table", p.Probabilities, r.Trained.Probabilities)
+				if _, err := Predict(t.Context(), dir, made, "", o); err == nil || !strings.Contains(err.Error(), x.want) {
+					t.Errorf("on a store read in another way: %v, want %q", err, x.want)
+				}
 			}
 		})
 	}
