@@ -24,6 +24,11 @@ type Corruption struct {
 	Kind graph.Kind `json:"kind,omitempty"`
 }
 
+// Again says that data which were read for a model are damaged as those of its training were.
+func (c *Corruption) Again() string {
+	return fmt.Sprintf("the model was trained on these data with %d edges added at random and %d removed; the same is done here", c.Added, c.Removed)
+}
+
 // Corrupt removes and adds edges at random: shares of the edges that the graph
 // has, drawn evenly from the stream "data.corrupt" of the seed. New edges join
 // nodes that had none, so that equal shares replace edges. d.Checksum becomes one

@@ -224,7 +224,7 @@ func newPredictor(dist, path string, o PredictOptions) (*predictor, error) {
 		if err := p.ds.Corrupt(c.AddEdges, c.RemoveEdges, c.Seed); err != nil {
 			return nil, err
 		}
-		p.o.Log("the model was trained on these data with %d edges added at random and %d removed; the same is done here", c.Added, c.Removed)
+		p.o.Log("%s", c.Again())
 	}
 	switch trained := &p.info.Data; {
 	case trained.Structural && (!p.ds.Structural || p.ds.Checksum != trained.Checksum):

@@ -89,10 +89,11 @@ func (r *Run) apply(path string, o *infer.PredictOptions) (*application, error) 
 			a.log("the model reads weights of edges, and %s has none: every edge counts in full", path)
 		}
 	}
-	if a.ds == nil || a.ds.Checksum == r.info.Data.Checksum {
+	if a.ds == nil || a.ds.Checksum == r.info.BaseChecksum() {
 		if err := r.LoadData(path); err != nil { // with what was done to them in training
 			return nil, err
 		}
+		r.noteDamage(path, a.log)
 		a.ds, a.trained, a.refined = r.Data, true, r.Trained.Refined
 	}
 	if a.st, err = a.ds.Forward(); err != nil {
@@ -100,6 +101,13 @@ func (r *Run) apply(path string, o *infer.PredictOptions) (*application, error) 
 	}
 	a.pool = kernels.NewPool(o.Threads)
 	return a, nil
+}
+
+// noteDamage says that the training data, given by a path, were damaged again.
+func (r *Run) noteDamage(path string, log func(format string, args ...any)) {
+	if c := r.info.Data.Corruption; c != nil && path != "" {
+		log("%s", c.Again())
+	}
 }
 
 // use applies the run to data that may lie in mapped files. When ctx ends, so does the kernel that runs.
@@ -112,6 +120,9 @@ func (r *Run) use(ctx context.Context, path string, o *infer.PredictOptions, who
 	if whole != nil {
 		if err := r.loadWhole(path, whole); err != nil {
 			return err
+		}
+		if o.Log != nil {
+			r.noteDamage(path, o.Log)
 		}
 		if err := ctx.Err(); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -136,6 +137,51 @@ func TestPredictWithARun(t *testing.T) {
 		var exceeded *budget.ExceededError
 		if _, err := Predict(context.Background(), out, other, "", infer.PredictOptions{Load: data.LoadOptions{MaxBytes: 33 << 20}}); !errors.As(err, &exceeded) {
 			t.Errorf("%s: with 33 MiB the error is %v", model, err)
+		}
+	}
+}
+
+// A run whose training data were changed in reading answers for them alike whether they are given or not.
+func TestChangedTrainingData(t *testing.T) {
+	path := planted(t, "graph", 300, 1)
+	damage := []string{"data.add_edges=0.3", "data.remove_edges=0.3"}
+	for name, set := range map[string][]string{"gcn": damage, "gcnii": {"data.edges=cut:training"}, "ecl-gsr": append([]string{"train.pretrain_steps=3"}, damage...)} {
+		out := filepath.Join(t.TempDir(), "run")
+		if _, err := Train(t.Context(), TrainOptions{Model: name, Data: path, Out: out, Set: append(set, "train.epochs=3")}); err != nil {
+			t.Fatal(err)
+		}
+		var notes strings.Builder
+		o := infer.PredictOptions{Log: func(format string, args ...any) { fmt.Fprintf(&notes, format+"\n", args...) }}
+		want, err := Predict(t.Context(), out, "", "", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(notes.String(), "the same is done here") {
+			t.Errorf("%s, no data given: %s", name, &notes)
+		}
+		p, err := Predict(t.Context(), out, path, "", o)
+		if err != nil || !p.TrainingGraph || p.Edges != want.Edges || !sameBits(p.Probabilities, want.Probabilities) {
+			t.Errorf("%s: other answers for the training data: %v", name, err)
+		}
+		if strings.Contains(notes.String(), "the same is done here") != (name != "gcnii") {
+			t.Errorf("%s: notes are %s", name, &notes)
+		}
+		if name != "ecl-gsr" {
+			continue
+		}
+		a, err := Refine(t.Context(), out, infer.RefineOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := Refine(t.Context(), out, infer.RefineOptions{Data: path}); err != nil || !slices.Equal(b.Edges, a.Edges) {
+			t.Errorf("the training data are refined to another graph: %v", err)
+		}
+		e, err := Embed(t.Context(), out, "", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f, err := Embed(t.Context(), out, path, o); err != nil || !sameBits(e.Values, f.Values) {
+			t.Errorf("the embedding of the training data is another: %v", err)
 		}
 	}
 }
