@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/internal/safetensors"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
@@ -47,14 +48,18 @@ func NewEmbedding(ds *data.Dataset, values []float32, width int, selected []int)
 // Embed runs the encoder of an export on the data at path. An encoder with structural
 // attributes serves its training graph alone.
 func Embed(ctx context.Context, dist, path string, o PredictOptions) (*Embedding, error) {
+	m, err := manifest.Read(dist)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := m.Models["encoder"]; !ok && m.Task != manifest.TaskGraphs {
+		return nil, fmt.Errorf("the model %s in %s has no encoder that was trained; ecl-gsr trains one", m.Model, dist)
+	}
 	p, err := newPredictor(dist, path, o)
 	if err != nil {
 		return nil, err
 	}
 	defer p.close()
-	if p.info.Graph == "raw" {
-		return nil, fmt.Errorf("the model in %s has no encoder; ecl-gsr trains one", dist)
-	}
 	selected, err := o.Wanted(p.ds)
 	if err != nil {
 		return nil, err

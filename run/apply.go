@@ -234,8 +234,8 @@ func (a *application) bind(params []*ir.Value, bind func(string, *runtime.Buffer
 
 // embed computes the embedding of all nodes, [N, width].
 func (a *application) embed() (h *runtime.Buffer, err error) {
-	if a.Refinement == nil {
-		return nil, fmt.Errorf("the model %s has no encoder that was trained; ecl-gsr trains one", a.Model)
+	if err := a.Embeds(); err != nil {
+		return nil, err
 	}
 	if a.embedding != nil {
 		return a.embedding, nil

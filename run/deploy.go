@@ -162,6 +162,14 @@ func (d *Deployed) Cut(name string, target compiler.Target, about passes.DataInf
 	return parts, nil
 }
 
+// Embeds returns an error unless the model has an encoder that was trained.
+func (d *Deployed) Embeds() error {
+	if d.Refinement == nil || d.Module.Func("encode") == nil {
+		return fmt.Errorf("the model %s has no encoder that was trained; ecl-gsr trains one", d.Model)
+	}
+	return nil
+}
+
 func (d *Deployed) refuse(what, option string) error {
 	return fmt.Errorf("%s cannot refine a graph in parts: %s; train it with --set %s", d.Model, what, option)
 }

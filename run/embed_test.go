@@ -89,4 +89,19 @@ func TestEmbed(t *testing.T) {
 	if _, err := Embed(t.Context(), plain, "", infer.PredictOptions{}); err == nil || !strings.Contains(err.Error(), "no encoder") {
 		t.Errorf("a gcn is embedded: %v", err)
 	}
+	for _, model := range []string{"gcn", "lds", "idgl"} { // the last two refine without one
+		run, dist := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "dist")
+		r, err := Train(t.Context(), TrainOptions{Model: model, Data: "synthetic", Out: run, Set: []string{"synthetic.nodes=60", "train.epochs=1"}})
+		if err == nil {
+			_, err = r.Build(t.Context(), dist, BuildOptions{Unverified: true, Library: &lib})
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", model, err)
+		}
+		for _, dir := range []string{run, dist} {
+			if _, err := Embed(t.Context(), dir, "synthetic", infer.PredictOptions{Library: &lib}); err == nil || !strings.HasSuffix(err.Error(), "has no encoder that was trained; ecl-gsr trains one") || !strings.Contains(err.Error(), model+" in "+dir) {
+				t.Errorf("%s embeds nodes: %v", dir, err)
+			}
+		}
+	}
 }

@@ -249,8 +249,10 @@ func (b *builder) compile(refines, encodes bool) error {
 		return err
 	}
 	switch {
-	case b.out.Kind == kindEmbedding && !refines:
-		return fmt.Errorf("the model %s has no encoder that was trained; ecl-gsr trains one", d.Model)
+	case b.out.Kind == kindEmbedding:
+		if err := d.Embeds(); err != nil {
+			return err
+		}
 	case b.out.Kind == kindRefined || refines && b.out.Kind != kindEmbedding:
 		if err := d.InParts(); err != nil {
 			return err

@@ -642,6 +642,11 @@ func TestRefused(t *testing.T) {
 	if _, err := Refine(t.Context(), o); err == nil || !strings.Contains(err.Error(), "not empty") {
 		t.Errorf("a folder with files: %v", err)
 	}
+	o = shards(t, ds, trainedOnly(t, "idgl", "train.pretrain_steps=0").Dir)
+	o.Out = t.TempDir()
+	if _, err := Embed(t.Context(), o); err == nil || !strings.Contains(err.Error(), "has no encoder that was trained") {
+		t.Errorf("nodes are embedded by idgl, which has no encoder: %v", err)
+	}
 }
 
 // Bad files end in an error that says where, and leave nothing that looks whole.
