@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export/manifest"
@@ -123,7 +121,7 @@ func EmbeddingFormat(path string) (string, error) {
 // there whole or not at all.
 //
 //   - csv: a header, and a row for each node: id, e0, e1, …
-//   - parquet: the same columns, ordered by their names; id is a string where the data name
+//   - parquet: the same columns; id is a string where the data name
 //     their nodes, int64 elsewhere, the others are float32.
 //   - npz: arrays for NumPy: id [n], embedding float32 [n, width].
 func (e *Embedding) WriteFile(path string) error {
@@ -152,7 +150,6 @@ func (e *Embedding) WriteFile(path string) error {
 		if format == "csv" {
 			return writeCSV(w, n, columns, nil)
 		}
-		slices.SortFunc(columns, func(a, b column) int { return strings.Compare(a.name, b.name) })
 		return writeParquet(w, n, columns, "", nil)
 	})
 }
