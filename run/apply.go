@@ -612,7 +612,7 @@ func Predict(ctx context.Context, dir, path, out string, o infer.PredictOptions)
 	if whole == nil && d.Module.Func("classify") != nil {
 		_, whole = d.Cut("classify", compiler.Training, passes.DataInfo{})
 	}
-	if whole != nil {
+	if whole != nil && r.exportServes() {
 		whole = fmt.Errorf("%w; or make an export, and use that: gsrc build %s --out DIR", whole, r.Dir)
 	}
 	write := func() error {

@@ -121,6 +121,22 @@ func (s *Setup) Exportable() error {
 	return refusal(s.Model, s.task.Info(), s.Module, s.Config.Candidates.Structure == "raw")
 }
 
+// exportServes tells whether an export of the run can be made, and classifies other graphs. The data
+// are not read.
+func (r *Run) exportServes() bool {
+	t, c := r.Trained, &r.Trained.Config.Data
+	x := refinementOf(t)
+	if refusal(t.Model, train.TaskInfo{About: r.info.Data, Directed: c.Directed}, t.Module, x == nil) != nil {
+		return false
+	}
+	if x != nil && t.Module.Func("score") == nil { // an export refines by pipeline.onnx, which takes no known labels, or not at all
+		if f := t.Module.Func("classify"); !x.Together || f != nil && f.Arg(models.KnownLabels) != nil {
+			return false
+		}
+	}
+	return r.info.Inductive && !data.NodeFeatures(c.NodeFeatures).Structural()
+}
+
 // refusal is why a training of a module on data is not exported.
 func refusal(model string, info train.TaskInfo, module *ir.Module, raw bool) error {
 	if info.Directed && !raw && module.Func(models.EncodeJudging) != nil {
