@@ -34,7 +34,7 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 	if has("nodes.tsv") || has("edges.tsv") {
 		return nil, badFile(dir, "has a .tsv file beside its tables").hint("save it as CSV with commas")
 	}
-	r := &tableReader{asked: l.opts.Tables, want: l.opts.Columns, was: l.opts.Roles, merged: l.opts.Merge, noPrepare: l.opts.NoPrepare, noWeights: l.opts.Weights == IgnoreWeights, mem: l.mem}
+	r := &tableReader{asked: l.opts.Tables, want: l.opts.Columns, was: l.opts.Roles, merged: l.opts.Merge, left: slices.DeleteFunc(slices.Clone(l.opts.Ignored), l.opts.Roles.has), noPrepare: l.opts.NoPrepare, noWeights: l.opts.Weights == IgnoreWeights, mem: l.mem}
 	var err error
 	if has(SchemaFile) && l.opts.Trained != "" && l.opts.Trained == tablesAlone(dir, names) {
 		names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == SchemaFile })
@@ -162,7 +162,7 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 	if name := r.asked.time; nodes.schema != nil && slices.ContainsFunc(nodes.schema.Columns, func(c schema.Column) bool { return c.Name == name }) {
 		r.note(nodeFile.path, "nodes are split by the column %s, which is a feature too; --ignore %s leaves it out", quote(name), name)
 	}
-	ds.Roles, ds.Merge, ds.Notes, ds.Columns = r.roles, list.merge, r.notes, nodes.schema
+	ds.Roles, ds.Merge, ds.Ignored, ds.Notes, ds.Columns = r.roles, list.merge, r.asked.Ignore, r.notes, nodes.schema
 	if ds.Columns != nil {
 		ds.Columns.Roles, ds.Columns.Merge = r.roles.byName(), list.merge
 	}

@@ -46,6 +46,7 @@ type Dataset struct {
 	Merge   string
 	Columns *schema.Schema
 	Notes   []string
+	Ignored []string // [Tables.Ignore]
 
 	// Structural tells that the files have no features: X is [graph.Encodings].
 	Structural bool
@@ -138,10 +139,11 @@ type LoadOptions struct {
 	// Columns are those of a model that the features are for: columns are found by name
 	// and prepared as those of the model's training were. nil fits new ones.
 	Columns *schema.Schema
-	// Roles and Merge are [Dataset.Roles] and [Dataset.Merge] of what a model was trained on, which hold where
+	// Roles, Merge and Ignored are those of the [Dataset] that a model was trained on, which hold where
 	// neither Tables nor a schema.toml say otherwise. Those of Columns hold where there are no Roles.
-	Roles Roles
-	Merge string
+	Roles   Roles
+	Merge   string
+	Ignored []string
 	// Trained is the Checksum of what a model was trained on: tables that have it by themselves are read
 	// without a schema.toml, which was written later, and a store has it that was converted from them without loss.
 	Trained string

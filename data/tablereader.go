@@ -17,6 +17,7 @@ type tableReader struct {
 	want      *schema.Schema // columns of a model that the features are for; nil fits new ones
 	was       Roles          // in what that was trained on
 	merged    string         // likewise, what was made of equal edges
+	left      []string       // likewise, columns that were left out
 	noPrepare bool
 	noWeights bool // weights are not read
 	matrix    bool // features are in a file of their own
@@ -102,7 +103,8 @@ func (r *tableReader) header(t *table, usual string, kinds map[string]string) ([
 }
 
 func (r *tableReader) ignored(name string) bool {
-	return slices.ContainsFunc(r.asked.Ignore, func(s string) bool { return strings.EqualFold(s, name) })
+	is := func(s string) bool { return strings.EqualFold(s, name) }
+	return slices.ContainsFunc(r.asked.Ignore, is) || !r.reads(name) && slices.ContainsFunc(r.left, is)
 }
 
 // sampleRows returns the first rows of a table, as far as they can be read.

@@ -88,6 +88,16 @@ func (r Roles) byName() map[string]string {
 	return m
 }
 
+// has reports whether a column has a role.
+func (r Roles) has(name string) bool {
+	for _, column := range r.byName() {
+		if strings.EqualFold(column, name) {
+			return true
+		}
+	}
+	return false
+}
+
 // rolesOf is the inverse of byName.
 func rolesOf(m map[string]string) Roles {
 	return Roles{ID: m["id"], Label: m["label"], Split: m["split"], Source: m["source"], Target: m["target"], Weight: m["weight"]}

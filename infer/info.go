@@ -31,10 +31,12 @@ type Info struct {
 		Corruption *data.Corruption `json:"corruption,omitempty"`
 		// Rewired says which edges took the place of the data's own, if any did.
 		Rewired *data.Rewired `json:"rewired,omitempty"`
-		// Roles says which columns of its tables are what, and Merge what weight edges have that are listed
-		// more than once; exports of earlier versions have both with their columns alone.
-		Roles data.Roles `json:"roles,omitzero"`
-		Merge string     `json:"merge,omitempty"`
+		// Roles says which columns of its tables are what, Merge what weight edges have that are listed
+		// more than once, and Ignored which columns were left out; exports of earlier versions have the first
+		// two with their columns alone.
+		Roles   data.Roles `json:"roles,omitzero"`
+		Merge   string     `json:"merge,omitempty"`
+		Ignored []string   `json:"ignored,omitempty"`
 	} `json:"data"`
 	// Graph says which one the classifier reads: raw, or refined (candidates
 	// with probabilities).

@@ -194,7 +194,7 @@ func newPredictor(dist, path string, o PredictOptions) (*predictor, error) {
 	// of features without names, or of a version that took columns as they are.
 	load := p.o.Load
 	load.Columns, load.NoPrepare = p.manifest.Columns, load.NoPrepare || p.manifest.Columns == nil && !p.info.Data.Structural
-	load.Roles, load.Merge = p.info.Data.Roles, p.info.Data.Merge
+	load.Roles, load.Merge, load.Ignored = p.info.Data.Roles, p.info.Data.Merge, p.info.Data.Ignored
 	load.Trained = data.BaseChecksum(p.info.Data.Checksum, p.info.Data.Corruption, p.info.Data.Rewired)
 	if load.Weights = p.info.Weights; !p.info.ReadsWeights() {
 		load.Weights = data.IgnoreWeights

@@ -48,7 +48,7 @@ type application struct {
 func (r *Run) LoadOther(d *Deployed, path string, o data.LoadOptions) (*data.Dataset, error) {
 	o.Directed, o.Weights = d.Directed, d.edgeWeights
 	o.Columns, o.NoPrepare, o.Trained = d.Columns, d.Columns == nil, r.info.BaseChecksum()
-	o.Roles, o.Merge = r.tables()
+	o.Roles, o.Merge, o.Ignored = tables(r.info, r.Trained.Config)
 	ds, err := data.Load(path, o)
 	if err == nil && ds.X.Cols != d.Features {
 		return nil, fmt.Errorf("%s has %d features, the model was trained on %d", ds.Source, ds.X.Cols, d.Features)
@@ -56,13 +56,13 @@ func (r *Run) LoadOther(d *Deployed, path string, o data.LoadOptions) (*data.Dat
 	return ds, err
 }
 
-// tables says how the tables of the training were read: as the options said, in a run of an earlier version.
-func (r *Run) tables() (data.Roles, string) {
-	from, c := &r.info.Data, &r.Trained.Config.Data
+// tables says how the tables of a run's training were read: as the options said, in a run of an earlier version.
+func tables(info *train.Info, of *config.Config) (data.Roles, string, []string) {
+	from, c := &info.Data, &of.Data
 	if from.Columns == nil && from.Roles == (data.Roles{}) {
-		return data.Roles{ID: c.ID, Label: c.Label, Source: c.Source, Target: c.Target, Weight: c.Weight}, c.Merge
+		return data.Roles{ID: c.ID, Label: c.Label, Source: c.Source, Target: c.Target, Weight: c.Weight}, c.Merge, data.SplitNames(c.Ignore)
 	}
-	return from.Roles, from.Merge
+	return from.Roles, from.Merge, data.SplitNames(c.Ignore)
 }
 
 // apply readies the run's model for the data at a path; empty is what it was trained on.

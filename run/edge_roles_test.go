@@ -92,3 +92,51 @@ func TestTablesAreReadAsInTraining(t *testing.T) {
 		})
 	}
 }
+
+// Runs and exports leave out of tables what their training left out, also where features have no names.
+func TestIgnoredColumnsAreRemembered(t *testing.T) {
+	lib := orttest.Need(t)
+	at, other := matrixFolder(t, ""), matrixFolder(t, "\n")
+	for _, dir := range []string{at, other} {
+		nodes := "id,churned,joined,split\n"
+		for i := range 60 {
+			nodes += fmt.Sprintf("n%d,%s,2024-01-%02d,%s\n", i, [...]string{"a", "b"}[i/3%2], 1+i%28, [...]string{"train", "val", "test"}[i%3])
+		}
+		if err := os.WriteFile(filepath.Join(dir, "nodes.csv"), []byte(nodes), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := infer.PredictOptions{Library: &lib, Provider: ort.CPU}
+	for name, x := range map[string]struct {
+		model string
+		set   []string
+		on    []string
+	}{
+		"matrix": {"gcn", []string{"data.ignore=joined,weight", "data.weights=ignore"}, []string{at, other}},
+		"roles":  {"sage", []string{"data.ignore=joined,fee", "data.weight=fee"}, []string{at}},
+		"places": {"gcn", []string{"data.ignore=joined", "data.weights=ignore", "data.node_features=places"}, []string{at}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, dist := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "dist")
+			if _, err := Train(t.Context(), TrainOptions{Model: x.model, Data: at, Out: dir, Set: append(x.set, "data.label=churned", "train.epochs=3")}); err != nil {
+				t.Fatal(err)
+			}
+			r, err := Open(dir)
+			if err == nil {
+				_, err = r.Build(t.Context(), dist, BuildOptions{Library: &lib, Uncalibrated: true})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, model := range []string{dir, dist} {
+				for _, on := range x.on {
+					p, err := Predict(t.Context(), model, on, "", o)
+					if err != nil {
+						t.Fatal(err)
+					}
+					alike(t, "on "+on, p.Probabilities, r.Trained.Probabilities)
+				}
+			}
+		})
+	}
+}

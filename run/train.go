@@ -336,7 +336,7 @@ func trainingData(info *train.Info, c *config.Config, given, output string) (tas
 	path := cmp.Or(given, info.Data.Source)
 	o := LoadOptions(c)
 	o.Output, o.Trained = output, info.BaseChecksum()
-	o.Roles, o.Merge = info.Data.Roles, info.Data.Merge
+	o.Roles, o.Merge, o.Ignored = tables(info, c)
 	if o.Columns = info.Data.Columns; o.Columns == nil && !o.NodeFeatures.Structural() { // also where columns were not prepared yet
 		o.NoPrepare = true
 	}
