@@ -91,10 +91,9 @@ func Convert(path, out string, o ConvertOptions) error {
 			}
 			ds.Splits, ds.SplitSpec = []Split{split}, nil
 		}
-		// What is else of the options, how tables are read, ds.Columns says.
-		plain := !o.Half && o.Load.Split == "" && o.Load.Weights == WeightsAsTheyAre && o.Load.Edges == "" && o.Load.AddEdges == 0 && o.Load.RemoveEdges == 0 &&
-			(ds.Columns != nil || reflect.DeepEqual(o.Load.Tables, Tables{}))
-		return ds.writeStore(b, o.Half, plain)
+		// What is else of the options, how tables are read, is compared where the store is read.
+		plain := !o.Half && o.Load.Split == "" && o.Load.Weights == WeightsAsTheyAre && o.Load.Edges == "" && o.Load.AddEdges == 0 && o.Load.RemoveEdges == 0
+		return ds.writeStore(b, aboutStore{Plain: plain, Asked: !reflect.DeepEqual(o.Load.Tables, Tables{})}, o.Half)
 	})
 }
 
@@ -116,7 +115,7 @@ func (o *ConvertOptions) room(path, out string) error {
 }
 
 // writeStore writes all but the edges, and ends the build.
-func (d *Dataset) writeStore(b *store.Builder, half, plain bool) error {
+func (d *Dataset) writeStore(b *store.Builder, about aboutStore, half bool) error {
 	n := int64(d.Graph.N)
 	_, err := b.Stage("nodes", func() (string, error) {
 		if err := store.PutArray(b, "labels", store.Int32, d.Labels); err != nil {
@@ -139,11 +138,13 @@ func (d *Dataset) writeStore(b *store.Builder, half, plain bool) error {
 	if err != nil {
 		return err
 	}
-	about, err := json.Marshal(aboutStore{From: d.Format, Checksum: d.Checksum, Plain: plain, ClassNames: d.ClassNames, Roles: d.Roles, Merge: d.Merge, Columns: d.Columns, Notes: d.Notes, SplitSpec: d.SplitSpec, Repairs: d.Repairs})
+	about.From, about.Checksum, about.ClassNames, about.Roles, about.Merge = d.Format, d.Checksum, d.ClassNames, d.Roles, d.Merge
+	about.Columns, about.Notes, about.SplitSpec, about.Repairs = d.Columns, d.Notes, d.SplitSpec, d.Repairs
+	text, err := json.Marshal(about)
 	if err != nil {
 		return err
 	}
-	return b.Finish(store.Header{Name: d.Name, Nodes: n, Directed: d.Graph.Directed, Features: d.X.Cols, Classes: d.Classes, Splits: len(d.Splits), About: about})
+	return b.Finish(store.Header{Name: d.Name, Nodes: n, Directed: d.Graph.Directed, Features: d.X.Cols, Classes: d.Classes, Splits: len(d.Splits), About: text})
 }
 
 func putIDs(b *store.Builder, ids []string) error {

@@ -267,6 +267,8 @@ func (d *Dataset) SplitFor(seed uint64) (Split, error) {
 	var s Split
 	var err error
 	switch {
+	case spec != nil && spec.Time != "" && d.times == nil: // of a graph store
+		return Split{}, fmt.Errorf("%s keeps no times, by which %s splits; give the tables that it was made of", d.called(), spec)
 	case spec != nil && spec.Time != "":
 		s, err = spec.byTime(d.Labels, d.times)
 	case spec != nil && spec.Ratio == 0:

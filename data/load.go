@@ -82,10 +82,13 @@ func open(path string, opts LoadOptions) (*loader, reader, error) {
 // unread refuses options that say how tables are read, where there were none.
 func (l *loader) unread(path string, ds *Dataset) error {
 	t := l.opts.Tables
+	if ds.Stored != nil && l.opts.Trained != "" { // for a model, whose split is known
+		return l.withoutTables(path)
+	}
 	if t.time != "" && ds.times == nil {
 		return badFile(path, "split time:%s: these data have no table of nodes with such a column", t.time).hint("write for example per-class:20,500,1000, random:0.6,0.2,0.2 or ratio:0.05")
 	}
-	if ds.Format == "folder" || ds.Stored != nil && ds.Columns != nil && ds.Checksum == l.opts.Trained { // its columns are those of the training
+	if ds.Format == "folder" {
 		return nil
 	}
 	if t.Split != "" {

@@ -21,7 +21,8 @@ import (
 type aboutStore struct {
 	From       string         `json:"from"` // the format that it was converted from
 	Checksum   string         `json:"checksum"`
-	Plain      bool           `json:"plain,omitempty"` // it holds all of what has the checksum, and as it is read by default
+	Plain      bool           `json:"plain,omitempty"` // it holds all of what has the checksum
+	Asked      bool           `json:"asked,omitempty"` // options said how tables are read
 	ClassNames []string       `json:"class_names,omitempty"`
 	Roles      Roles          `json:"roles"`
 	Merge      string         `json:"merge,omitempty"`
@@ -84,7 +85,7 @@ func (l *loader) fromStore(dir string, s *store.Store) (_ *Dataset, err error) {
 	n := int(s.Nodes)
 	id, notes := s.ID, about.Notes
 	if about.Checksum != "" && about.Checksum == l.opts.Trained {
-		if about.Plain && preparedAlike(l.opts.Columns, about.Columns) {
+		if about.Plain && l.readAlike(about) {
 			id = about.Checksum
 		} else {
 			notes = append(notes, fmt.Sprintf("%s was converted from what the model was trained on, but in float16, with other options or by an earlier version of gsrc: it is taken as other data; to have it taken as the same convert it anew, or give what it was converted from", dir))
@@ -149,10 +150,16 @@ func (l *loader) edgesAlike(dir string, directed bool, about *aboutStore) error 
 	return nil
 }
 
-// preparedAlike tells that tables were read and prepared in the same way.
-func preparedAlike(a, b *schema.Schema) bool {
-	if a == nil || b == nil {
-		return a == b
+// readAlike tells that tables were read, and prepared, as those of a model's training were.
+func (l *loader) readAlike(about *aboutStore) bool {
+	a, b := l.opts.Columns, about.Columns
+	switch {
+	case a == nil && b == nil && l.opts.Roles == (Roles{}): // of an earlier version
+		return !about.Asked
+	case a == nil && b == nil:
+		return l.opts.Roles == about.Roles && cmp.Or(l.opts.Merge, MergeFirst) == cmp.Or(about.Merge, MergeFirst)
+	case a == nil || b == nil:
+		return false
 	}
 	x, y := *a, *b
 	x.Gaps, y.Gaps = nil, nil // which an export alone has

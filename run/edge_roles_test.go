@@ -140,3 +140,65 @@ func TestIgnoredColumnsAreRemembered(t *testing.T) {
 		})
 	}
 }
+
+// A store is the training data where its tables were read as those of the training, and other data else; what
+// the run says of tables and of times to split by does not matter to it.
+func TestStoresOfTablesReadByOptions(t *testing.T) {
+	lib := orttest.Need(t)
+	at, made, plain := matrixFolder(t, ""), filepath.Join(t.TempDir(), "made"), filepath.Join(t.TempDir(), "plain")
+	nodes, edges := "id,label,joined\n", "source,target,payer,payee\n"
+	for i := range 60 {
+		nodes += fmt.Sprintf("n%d,%s,2024-01-%02d\n", i, [...]string{"a", "b"}[i/3%2], 1+7*i%28)
+		edges += fmt.Sprintf("n%d,n%d,n%d,n%d\n", i, (i+1)%60, i, (3*i+5)%60)
+	}
+	for name, text := range map[string]string{"nodes.csv": nodes, "edges.csv": edges} {
+		if err := os.WriteFile(filepath.Join(at, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for out, tables := range map[string]data.Tables{made: {Source: "payer", Target: "payee", Ignore: []string{"joined"}}, plain: {Ignore: []string{"joined"}}} {
+		if err := data.Convert(at, out, data.ConvertOptions{Load: data.LoadOptions{Tables: tables}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, edges := range []string{"", "knn:3"} { // whose run takes the graph of its training alone
+		t.Run("edges "+edges, func(t *testing.T) {
+			dir, dist := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "dist")
+			if _, err := Train(t.Context(), TrainOptions{Model: "gcn", Data: at, Out: dir, Set: []string{"data.source=payer", "data.target=payee", "data.ignore=joined", "data.split=time:joined,0.5,0.2", "data.edges=" + edges, "train.epochs=3"}}); err != nil {
+				t.Fatal(err)
+			}
+			r, err := Open(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			models := []string{dir}
+			if edges == "" {
+				models = append(models, dist)
+				if _, err := r.Build(t.Context(), dist, BuildOptions{Library: &lib, Uncalibrated: true}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, model := range models {
+				p, err := Predict(t.Context(), model, made, "", infer.PredictOptions{Library: &lib, Provider: ort.CPU})
+				if err != nil {
+					t.Fatal(err)
+				}
+				alike(t, "on a store", p.Probabilities, r.Trained.Probabilities)
+				if !p.TrainingGraph {
+					t.Errorf("%s: a store that was read as in training is taken as other data", model)
+				}
+				p, err = Predict(t.Context(), model, plain, "", infer.PredictOptions{Library: &lib, Provider: ort.CPU})
+				switch {
+				case edges != "":
+					if err == nil || !strings.Contains(err.Error(), "is not what the run was trained on") {
+						t.Errorf("%s, on a store of other edges: %v", model, err)
+					}
+				case err != nil:
+					t.Fatal(err)
+				case p.TrainingGraph:
+					t.Errorf("%s: a store of other edges is taken as the training graph", model)
+				}
+			}
+		})
+	}
+}

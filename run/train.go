@@ -14,6 +14,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/data/store"
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/version"
 	"github.com/gsrc-dev/gsrc/models"
@@ -336,7 +337,9 @@ func trainingData(info *train.Info, c *config.Config, given, output string) (tas
 	path := cmp.Or(given, info.Data.Source)
 	o := LoadOptions(c)
 	o.Output, o.Trained = output, info.BaseChecksum()
-	o.Roles, o.Merge, o.Ignored = tables(info, c)
+	if o.Roles, o.Merge, o.Ignored = tables(info, c); store.Is(path) { // it keeps how its tables were read
+		o.Tables = data.Tables{}
+	}
 	if o.Columns = info.Data.Columns; o.Columns == nil && !o.NodeFeatures.Structural() { // also where columns were not prepared yet
 		o.NoPrepare = true
 	}
