@@ -156,6 +156,17 @@ type LoadOptions struct {
 	MaxBytes int64
 }
 
+// GenerateAs has the synthetic graph generated as that of a model's training, by its seed unless there is
+// another; nil leaves it as it is.
+func (o *LoadOptions) GenerateAs(training *graph.CSBM) {
+	if training == nil || o.Synthetic != nil {
+		return
+	}
+	if o.Synthetic = training; o.Seed == 0 {
+		o.Seed = training.Seed
+	}
+}
+
 // Spare refuses a path that is the file to be written.
 func (o *LoadOptions) Spare(path string) error {
 	out, err := os.Stat(o.Output)

@@ -16,29 +16,29 @@ import (
 // binary features, with communities inside the classes, and with damage whose
 // truth is known. Start from [DefaultCSBM]; zero fields are taken as they are.
 type CSBM struct {
-	Nodes    int // number of nodes, dealt out to the classes evenly and at random
-	Classes  int
-	Features int // columns of X
+	Nodes    int `json:"nodes"` // number of nodes, dealt out to the classes evenly and at random
+	Classes  int `json:"classes"`
+	Features int `json:"features"` // columns of X
 
 	// Communities: a class is made of groups of about CommunitySize nodes; 0
 	// means one group. The share Locality of the edges inside classes is drawn
 	// inside groups, so that missing edges can be distinguished from edges that never
 	// were. The share Individuality of the feature signal's variance belongs
 	// to the group rather than to the class.
-	CommunitySize int
-	Locality      float64
-	Individuality float64
+	CommunitySize int     `json:"community_size"`
+	Locality      float64 `json:"locality"`
+	Individuality float64 `json:"individuality"`
 
-	Degree    float64 // mean degree of the truth
-	Homophily float64 // share of the truth's edges that join nodes of one class
+	Degree    float64 `json:"degree"`    // mean degree of the truth
+	Homophily float64 `json:"homophily"` // share of the truth's edges that join nodes of one class
 
-	Signal  float64 // standard deviation of a feature's group means, in units of its noise's
-	Density float64 // share of features that are 1; 1 gives real values, which are not cut to 0 and 1
+	Signal  float64 `json:"signal"`  // standard deviation of a feature's group means, in units of its noise's
+	Density float64 `json:"density"` // share of features that are 1; 1 gives real values, which are not cut to 0 and 1
 
-	Wrong  float64 // wrong edges added, as a share of the truth's edges; all join different classes
-	Hidden float64 // share of the truth's edges that are hidden
+	Wrong  float64 `json:"wrong"`  // wrong edges added, as a share of the truth's edges; all join different classes
+	Hidden float64 `json:"hidden"` // share of the truth's edges that are hidden
 
-	Seed uint64
+	Seed uint64 `json:"seed"`
 }
 
 // DefaultCSBM returns the demo's options. They are chosen so that there is room

@@ -37,6 +37,8 @@ type Info struct {
 		Roles   data.Roles `json:"roles,omitzero"`
 		Merge   string     `json:"merge,omitempty"`
 		Ignored []string   `json:"ignored,omitempty"`
+		// Synthetic made it, where a generator did; absent in exports of earlier versions.
+		Synthetic *graph.CSBM `json:"synthetic,omitempty"`
 	} `json:"data"`
 	// Graph says which one the classifier reads: raw, or refined (candidates
 	// with probabilities).

@@ -202,6 +202,7 @@ func newPredictor(dist, path string, o PredictOptions) (*predictor, error) {
 	if p.info.Data.Structural {
 		load.NodeFeatures = data.FeaturesPlaces
 	}
+	load.GenerateAs(p.info.Data.Synthetic)
 	if p.ds, err = data.Load(path, load); err != nil {
 		return nil, err
 	}

@@ -49,6 +49,9 @@ func (r *Run) LoadOther(d *Deployed, path string, o data.LoadOptions) (*data.Dat
 	o.Directed, o.Weights = d.Directed, d.edgeWeights
 	o.Columns, o.NoPrepare, o.Trained = d.Columns, d.Columns == nil, r.info.BaseChecksum()
 	o.Roles, o.Merge, o.Ignored = tables(r.info, r.Trained.Config)
+	if r.info.Data.Source == data.Synthetic {
+		o.GenerateAs(LoadOptions(r.Trained.Config).Synthetic)
+	}
 	ds, err := data.Load(path, o)
 	if err == nil && ds.X.Cols != d.Features {
 		return nil, fmt.Errorf("%s has %d features, the model was trained on %d", ds.Source, ds.X.Cols, d.Features)

@@ -172,6 +172,9 @@ func (n nodeTask) describe(b *export.BuildOptions, t *train.Model, test []int32)
 	info := n.inference(t)
 	info.Data.Name, info.Data.Checksum, info.Data.Nodes, info.Data.Corruption, info.Data.Rewired = ds.Name, ds.Checksum, ds.Graph.N, ds.Corruption, ds.Rewired
 	info.Data.Roles, info.Data.Merge, info.Data.Ignored = ds.Roles, ds.Merge, ds.Ignored
+	if ds.Source == data.Synthetic {
+		info.Data.Synthetic = LoadOptions(t.Config).Synthetic
+	}
 	info.Data.Structural, info.Directed = ds.Structural, &ds.Graph.Directed
 	if f := t.Module.Func("classify"); f != nil && f.Arg(models.KnownLabels) != nil {
 		info.Known = t.Split.Train
