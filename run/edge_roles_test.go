@@ -43,6 +43,21 @@ func matrixFolder(t *testing.T, end string) string {
 	return dir
 }
 
+// trainedAndBuilt trains a model, which has what it answered in training, and exports it.
+func trainedAndBuilt(t *testing.T, lib *ort.Library, o TrainOptions) (r *Run, dir, dist string) {
+	t.Helper()
+	dir, dist = filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "dist")
+	o.Out = dir
+	r, err := Train(t.Context(), o)
+	if err == nil {
+		_, err = r.Build(t.Context(), dist, BuildOptions{Library: lib, Uncalibrated: true})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, dir, dist
+}
+
 // Runs and exports read the edges of other tables by the columns, and merge them, as their training did, also
 // where features have no names; of stores that were made otherwise they say so.
 func TestTablesAreReadAsInTraining(t *testing.T) {
@@ -61,18 +76,9 @@ func TestTablesAreReadAsInTraining(t *testing.T) {
 		"run":        {"ecl-gsr", []string{"data.merge=sum", "train.pretrain_steps=2"}, data.Tables{}, "convert the data with --merge sum"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, dist, made := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "dist"), filepath.Join(t.TempDir(), "store")
-			if _, err := Train(t.Context(), TrainOptions{Model: x.model, Data: at, Out: dir, Set: append(x.set, "train.epochs=3")}); err != nil {
-				t.Fatal(err)
-			}
-			r, err := Open(dir)
-			if err == nil {
-				_, err = r.Build(t.Context(), dist, BuildOptions{Library: &lib, Uncalibrated: true})
-			}
-			if err == nil {
-				err = data.Convert(at, made, data.ConvertOptions{Load: data.LoadOptions{Directed: name == "directions", Tables: x.tables}})
-			}
-			if err != nil {
+			made := filepath.Join(t.TempDir(), "store")
+			r, dir, dist := trainedAndBuilt(t, &lib, TrainOptions{Model: x.model, Data: at, Set: append(x.set, "train.epochs=3")})
+			if err := data.Convert(at, made, data.ConvertOptions{Load: data.LoadOptions{Directed: name == "directions", Tables: x.tables}}); err != nil {
 				t.Fatal(err)
 			}
 			used := []string{dist, dir}
@@ -117,17 +123,7 @@ func TestIgnoredColumnsAreRemembered(t *testing.T) {
 		"places": {"gcn", []string{"data.ignore=joined", "data.weights=ignore", "data.node_features=places"}, []string{at}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, dist := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "dist")
-			if _, err := Train(t.Context(), TrainOptions{Model: x.model, Data: at, Out: dir, Set: append(x.set, "data.label=churned", "train.epochs=3")}); err != nil {
-				t.Fatal(err)
-			}
-			r, err := Open(dir)
-			if err == nil {
-				_, err = r.Build(t.Context(), dist, BuildOptions{Library: &lib, Uncalibrated: true})
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			r, dir, dist := trainedAndBuilt(t, &lib, TrainOptions{Model: x.model, Data: at, Set: append(x.set, "data.label=churned", "train.epochs=3")})
 			for _, model := range []string{dir, dist} {
 				for _, on := range x.on {
 					p, err := Predict(t.Context(), model, on, "", o)
@@ -164,10 +160,7 @@ func TestStoresOfTablesReadByOptions(t *testing.T) {
 	for _, edges := range []string{"", "knn:3"} { // whose run takes the graph of its training alone
 		t.Run("edges "+edges, func(t *testing.T) {
 			dir, dist := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "dist")
-			if _, err := Train(t.Context(), TrainOptions{Model: "gcn", Data: at, Out: dir, Set: []string{"data.source=payer", "data.target=payee", "data.ignore=joined", "data.split=time:joined,0.5,0.2", "data.edges=" + edges, "train.epochs=3"}}); err != nil {
-				t.Fatal(err)
-			}
-			r, err := Open(dir)
+			r, err := Train(t.Context(), TrainOptions{Model: "gcn", Data: at, Out: dir, Set: []string{"data.source=payer", "data.target=payee", "data.ignore=joined", "data.split=time:joined,0.5,0.2", "data.edges=" + edges, "train.epochs=3"}})
 			if err != nil {
 				t.Fatal(err)
 			}

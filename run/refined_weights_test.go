@@ -100,6 +100,9 @@ func TestRefiningCountsEdgeWeights(t *testing.T) {
 
 func alike(t *testing.T, what string, got, want []float32) {
 	t.Helper()
+	if len(got) != len(want) || len(want) == 0 {
+		t.Fatalf("%s: %d probabilities, want %d", what, len(got), len(want))
+	}
 	for i, w := range want {
 		if d := got[i] - w; !(d <= 1e-4 && d >= -1e-4) {
 			t.Fatalf("%s: probability %d is %v, want %v", what, i, got[i], w)

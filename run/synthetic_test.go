@@ -1,7 +1,6 @@
 package run
 
 import (
-	"path/filepath"
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/data"
@@ -13,17 +12,7 @@ import (
 // The word synthetic is the graph that a model was trained on, and with a seed another of its kind.
 func TestSyntheticIsThatOfTheTraining(t *testing.T) {
 	lib := orttest.Need(t)
-	dir, dist := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "dist")
-	if _, err := Train(t.Context(), TrainOptions{Model: "gcn", Data: data.Synthetic, Out: dir, Set: []string{"synthetic.nodes=90", "train.seed=3", "train.epochs=3"}}); err != nil {
-		t.Fatal(err)
-	}
-	r, err := Open(dir)
-	if err == nil {
-		_, err = r.Build(t.Context(), dist, BuildOptions{Library: &lib, Uncalibrated: true})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, dir, dist := trainedAndBuilt(t, &lib, TrainOptions{Model: "gcn", Data: data.Synthetic, Set: []string{"synthetic.nodes=90", "train.seed=3", "train.epochs=3"}})
 	for _, model := range []string{dir, dist} {
 		for seed, own := range map[uint64]bool{0: true, 3: true, 4: false} {
 			p, err := Predict(t.Context(), model, data.Synthetic, "", infer.PredictOptions{Library: &lib, Provider: ort.CPU, Load: data.LoadOptions{Seed: seed}})
