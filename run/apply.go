@@ -615,9 +615,7 @@ func Predict(ctx context.Context, dir, path, out string, o infer.PredictOptions)
 	if whole == nil && d.Module.Func("classify") != nil {
 		_, whole = d.Cut("classify", compiler.Training, passes.DataInfo{})
 	}
-	if whole != nil && r.exportServes() {
-		whole = fmt.Errorf("%w; or make an export, and use that: gsrc build %s --out DIR", whole, r.Dir)
-	}
+	whole = r.orExport(whole)
 	write := func() error {
 		if err != nil || out == "" {
 			return err

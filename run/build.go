@@ -137,6 +137,14 @@ func (r *Run) exportServes() bool {
 	return r.info.Inductive && !data.NodeFeatures(c.NodeFeatures).Structural()
 }
 
+// orExport adds to err, which keeps the run from being used on other graphs, that an export can be, where it can.
+func (r *Run) orExport(err error) error {
+	if err == nil || !r.exportServes() {
+		return err
+	}
+	return fmt.Errorf("%w; or make an export, and use that: gsrc build %s --out DIR", err, r.Dir)
+}
+
 // refusal is why a training of a module on data is not exported.
 func refusal(model string, info train.TaskInfo, module *ir.Module, raw bool) error {
 	if info.Directed && !raw && module.Func(models.EncodeJudging) != nil {
@@ -171,6 +179,9 @@ func (r *Run) exportOptions(o BuildOptions) (b export.BuildOptions, constants ma
 	}
 	if c != nil {
 		module = models.Temper(module, c.Temperature)
+	}
+	if x := t.Refined; o.NoEdgeWeight && x != nil && !x.Raw && x.Mode == "expected" {
+		return b, nil, errors.New("the model weighs the edges of its refined graph by their probabilities, and --no-edge-weight makes every edge count the same: its answers would be others; export it without that option, or train it with --set model.edges.mode=threshold")
 	}
 	if o.NoEdgeWeight && weighted(t) {
 		return b, nil, errors.New("the model was trained with the weights of the edges, and --no-edge-weight makes every edge count the same: its answers would be others; export it without that option, or train it with --ignore-weights")

@@ -139,7 +139,7 @@ func Embed(ctx context.Context, dir, path string, o infer.PredictOptions) (*infe
 		return nil, fmt.Errorf("the model %s in %s has no encoder that was trained; ecl-gsr trains one", r.Trained.Model, dir)
 	}
 	d, whole := r.deploy()
-	if whole == nil {
+	if whole = r.orExport(whole); whole == nil {
 		_, whole = d.Cut("encode", compiler.Inference, passes.DataInfo{})
 	}
 	var e *infer.Embedding

@@ -91,7 +91,7 @@ func Refine(ctx context.Context, dir string, o infer.RefineOptions) (*infer.Refi
 		return nil, err
 	}
 	d, whole := r.deploy()
-	if whole == nil {
+	if whole = r.orExport(whole); whole == nil {
 		whole = d.Refines()
 	}
 	var g *infer.RefinedGraph

@@ -249,3 +249,23 @@ func TestExportReadsEdges(t *testing.T) {
 		}
 	}
 }
+
+// What cannot be used on another graph as it is, but as an export, says so whatever is asked of it.
+func TestRunsOfTablesPointToExports(t *testing.T) {
+	dir, other := filepath.Join(t.TempDir(), "run"), weightedTable(t, uneven)
+	if _, err := Train(t.Context(), TrainOptions{Model: "ecl-gsr", Data: weightedTable(t, func(int) float64 { return 1 }), Out: dir, Set: []string{"train.epochs=1", "train.pretrain_steps=2"}}); err != nil {
+		t.Fatal(err)
+	}
+	for name, use := range map[string]func() error{
+		"predict": func() error { _, err := Predict(t.Context(), dir, other, "", infer.PredictOptions{}); return err },
+		"embed":   func() error { _, err := Embed(t.Context(), dir, other, infer.PredictOptions{}); return err },
+		"refine": func() error {
+			_, err := Refine(t.Context(), dir, infer.RefineOptions{Data: other})
+			return err
+		},
+	} {
+		if err := use(); err == nil || !strings.Contains(err.Error(), "that gsrc prepares") || !strings.Contains(err.Error(), "gsrc build "+dir+" --out DIR") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
