@@ -12,22 +12,17 @@ type lowering func(b *ir.Builder, op *ir.Op) []*ir.Value
 
 func one(v *ir.Value) []*ir.Value { return []*ir.Value{v} }
 
-// lowerBy rewrites the operations that a table names.
-func lowerBy(m *ir.Module, table map[string]lowering) error {
-	return rewriteAll(m, func(b *ir.Builder, op *ir.Op) []*ir.Value {
-		if lower := table[op.Name()]; lower != nil {
+func lowerGSR(m *ir.Module, _ DataInfo) error {
+	err := rewriteAll(m, func(b *ir.Builder, op *ir.Op) []*ir.Value {
+		if lower := gsrLowerings[op.Name()]; lower != nil {
 			return lower(b, op)
 		}
 		return nil
 	})
-}
-
-func lowerGSR(m *ir.Module, _ DataInfo) error {
-	if err := lowerBy(m, gsrLowerings); err != nil {
-		return err
+	if err == nil {
+		lowerSamplers(m) // when energy functions are lowered
 	}
-	lowerSamplers(m) // when energy functions are lowered
-	return nil
+	return err
 }
 
 // lowerSamplers has the steps of samplers (Eq 3) unrolled,
