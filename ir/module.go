@@ -74,13 +74,8 @@ func (a Attrs) Bool(name string) bool { b, _ := a[name].(bool); return b }
 
 // Float returns a float attribute, or 0 where it is not set.
 func (a Attrs) Float(name string) float64 {
-	switch v := a[name].(type) {
-	case float64:
-		return v
-	case int64:
-		return float64(v)
-	}
-	return 0
+	v, _ := number(a[name])
+	return v
 }
 
 // attr returns the attribute or its declared default.
