@@ -81,38 +81,24 @@ func (t *Trace) Write(w io.Writer) error {
 		Tid  int            `json:"tid"`
 		Args map[string]any `json:"args"`
 	}
-	b := bufio.NewWriter(w)
-	fmt.Fprint(b, `{"displayTimeUnit":"ms","traceEvents":[`)
-	first := true
-	put := func(e event) error {
-		line, err := json.Marshal(e)
-		if err != nil {
-			return err
-		}
-		if !first {
-			b.WriteByte(',')
-		}
-		first = false
-		b.WriteByte('\n')
-		_, err = b.Write(line)
-		return err
-	}
-	if err := put(event{Name: "process_name", Ph: "M", Pid: 1, Args: map[string]any{"name": "gsrc"}}); err != nil {
-		return err
-	}
+	all := []event{{Name: "process_name", Ph: "M", Pid: 1, Args: map[string]any{"name": "gsrc"}}}
 	for i, fn := range t.tracks {
-		if err := put(event{Name: "thread_name", Ph: "M", Pid: 1, Tid: i + 1, Args: map[string]any{"name": "@" + fn}}); err != nil {
-			return err
-		}
+		all = append(all, event{Name: "thread_name", Ph: "M", Pid: 1, Tid: i + 1, Args: map[string]any{"name": "@" + fn}})
 	}
 	const micro = float64(time.Microsecond)
 	for _, e := range t.events {
 		dur := float64(e.took) / micro
-		err := put(event{Name: e.op.Name(), Ph: "X", Ts: float64(e.at) / micro, Dur: &dur, Pid: 1, Tid: e.track + 1,
+		all = append(all, event{Name: e.op.Name(), Ph: "X", Ts: float64(e.at) / micro, Dur: &dur, Pid: 1, Tid: e.track + 1,
 			Args: map[string]any{"step": e.step, "shapes": e.shapes, "op": e.op.String()}})
+	}
+	b, before := bufio.NewWriter(w), `{"displayTimeUnit":"ms","traceEvents":[`
+	for _, e := range all {
+		line, err := json.Marshal(e)
 		if err != nil {
 			return err
 		}
+		fmt.Fprintf(b, "%s\n%s", before, line)
+		before = ","
 	}
 	fmt.Fprint(b, "\n]}\n")
 	return b.Flush()
