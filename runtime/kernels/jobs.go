@@ -19,7 +19,6 @@ type jobs struct {
 	pair       pairJob
 	pairMean   pairMeanJob
 	ranges     rangeJob
-	sparseRows sparseRowsJob
 	near       nearestJob
 	nearSparse nearestSparseJob
 	zeros      zerosJob

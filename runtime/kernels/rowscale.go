@@ -61,7 +61,7 @@ func scaleOf(top, eps float32) float32 {
 }
 
 // sparseScale is [rowScale] of the entries lo ≤ e < hi.
-func (j *sparseRowsJob) sparseScale(norm float32, lo, hi int32) float32 {
+func (j *sparseJob) sparseScale(norm float32, lo, hi int32) float32 {
 	if rowIsPlain(norm, int(hi-lo)) || j.a == nil {
 		return 1
 	}

@@ -175,7 +175,10 @@ type sparseJob struct {
 	epi             Epilogue
 	drops           bool // entries, by what is drawn for them
 	key             rng.Stream
-	rate, scale     float32
+	rate, scale     float32 // of rows that are normalised scale is the least norm
+
+	rowStride, colStride int  // of b, by which entries are scaled
+	divide               bool // entries by b
 }
 
 func (p *Pool) runSparse(job sparseJob) {

@@ -5,7 +5,9 @@ package kernels
 func (p *Pool) SparseToDense(dst, vals []float32, s *CSR) {
 	s.check("SparseToDense")
 	need("SparseToDense", "dst", len(dst), s.Rows*s.Cols)
-	p.runSparseRows("SparseToDense", sparseRowsJob{kind: sparseToDense, dst: dst, a: vals, cols: s.Cols}, s)
+	needIfAny("SparseToDense", "vals", vals, len(s.Col))
+	f := max(1, s.Cols/8) // clearing a row is cheap, but not free
+	p.runSparse(sparseJob{run: (*sparseJob).toDense, dst: dst, s: s, a: vals, f: f})
 }
 
 // SparseScale computes dst_e = vals_e·b[row(e)·rowStride + col(e)·colStride] for
@@ -17,7 +19,8 @@ func (p *Pool) SparseScale(dst, vals []float32, s *CSR, b []float32, rowStride, 
 	if len(s.Col) > 0 {
 		need("SparseScale", "b", len(b), (s.Rows-1)*rowStride+(s.Cols-1)*colStride+1)
 	}
-	p.runSparseRows("SparseScale", sparseRowsJob{kind: sparseScaled, dst: dst, a: vals, b: b, rowStride: rowStride, colStride: colStride, divide: divide}, s)
+	needIfAny("SparseScale", "vals", vals, len(s.Col))
+	p.runSparse(sparseJob{run: (*sparseJob).scaled, dst: dst, s: s, a: vals, b: b, rowStride: rowStride, colStride: colStride, divide: divide, f: 16})
 }
 
 // SparseL1Normalize is [Pool.L1NormalizeRows] of the matrix with the entries vals
@@ -26,7 +29,8 @@ func (p *Pool) SparseScale(dst, vals []float32, s *CSR, b []float32, rowStride, 
 func (p *Pool) SparseL1Normalize(dst, vals []float32, s *CSR, eps float32) {
 	s.check("SparseL1Normalize")
 	need("SparseL1Normalize", "dst", len(dst), len(s.Col))
-	p.runSparseRows("SparseL1Normalize", sparseRowsJob{kind: sparseL1, dst: dst, a: vals, scale: eps}, s)
+	needIfAny("SparseL1Normalize", "vals", vals, len(s.Col))
+	p.runSparse(sparseJob{run: (*sparseJob).l1Normalized, dst: dst, s: s, a: vals, scale: eps, f: 16})
 }
 
 // SparseL2Normalize is [Pool.L2NormalizeRows] of the matrix with the entries vals
@@ -34,97 +38,70 @@ func (p *Pool) SparseL1Normalize(dst, vals []float32, s *CSR, eps float32) {
 func (p *Pool) SparseL2Normalize(dst, vals []float32, s *CSR, eps float32) {
 	s.check("SparseL2Normalize")
 	need("SparseL2Normalize", "dst", len(dst), len(s.Col))
-	p.runSparseRows("SparseL2Normalize", sparseRowsJob{kind: sparseL2, dst: dst, a: vals, scale: eps}, s)
+	needIfAny("SparseL2Normalize", "vals", vals, len(s.Col))
+	p.runSparse(sparseJob{run: (*sparseJob).l2Normalized, dst: dst, s: s, a: vals, scale: eps, f: 16})
 }
 
-type sparseRowsKind int
-
-const (
-	sparseToDense sparseRowsKind = iota
-	sparseScaled
-	sparseL1
-	sparseL2
-)
-
-// sparseRowsJob goes over the rows of a sparse matrix.
-type sparseRowsJob struct {
-	kind                 sparseRowsKind
-	dst, a, b            []float32
-	s                    *CSR
-	cols, per            int
-	rowStride, colStride int // of b
-	divide               bool
-	scale                float32
-}
-
-func (p *Pool) runSparseRows(name string, job sparseRowsJob, s *CSR) {
-	needIfAny(name, "vals", job.a, len(s.Col))
-	f := 16
-	if job.kind == sparseToDense {
-		f = max(1, job.cols/8) // clearing a row is cheap, but not free
+// entry returns the value of an entry, 1 where there are no values.
+func (j *sparseJob) entry(e int32) float32 {
+	if j.a == nil {
+		return 1
 	}
-	var chunks int
-	job.s = s
-	job.per, chunks = s.chunks(f)
-	runJob(p, &p.jobs.sparseRows, job, chunks)
+	return j.a[j.s.value(e)]
 }
 
-func (j *sparseRowsJob) do(c, _ int) {
-	for r := j.s.rowAt(c, j.per); r < j.s.rowAt(c+1, j.per); r++ {
-		j.sparseRow(r)
-	}
-}
-
-func (j *sparseRowsJob) sparseRow(r int) {
+func (j *sparseJob) toDense(r0, r1, _ int) {
 	s := j.s
-	lo, hi := s.RowPtr[r], s.RowPtr[r+1]
-	value := func(e int32) float32 {
-		if j.a == nil {
-			return 1
-		}
-		return j.a[s.value(e)]
-	}
-	switch j.kind {
-	case sparseToDense:
-		row := j.dst[r*j.cols : (r+1)*j.cols]
+	for r := r0; r < r1; r++ {
+		row := j.dst[r*s.Cols : (r+1)*s.Cols]
 		clear(row)
-		for e := lo; e < hi; e++ {
-			row[s.Col[e]] += value(e)
+		for e := s.RowPtr[r]; e < s.RowPtr[r+1]; e++ {
+			row[s.Col[e]] += j.entry(e)
 		}
-	case sparseScaled:
-		for e := lo; e < hi; e++ {
+	}
+}
+
+func (j *sparseJob) scaled(r0, r1, _ int) {
+	s := j.s
+	for r := r0; r < r1; r++ {
+		for e := s.RowPtr[r]; e < s.RowPtr[r+1]; e++ {
 			b := j.b[r*j.rowStride+int(s.Col[e])*j.colStride]
 			if j.divide {
-				j.dst[s.value(e)] = value(e) / b
+				j.dst[s.value(e)] = j.entry(e) / b
 			} else {
-				j.dst[s.value(e)] = value(e) * b
+				j.dst[s.value(e)] = j.entry(e) * b
 			}
 		}
-	case sparseL1, sparseL2:
+	}
+}
+
+func (j *sparseJob) l1Normalized(r0, r1, _ int) { j.normalized(l1Rows, r0, r1) }
+func (j *sparseJob) l2Normalized(r0, r1, _ int) { j.normalized(l2Rows, r0, r1) }
+
+func (j *sparseJob) normalized(kind softmaxKind, r0, r1 int) {
+	for r := r0; r < r1; r++ {
+		lo, hi := j.s.RowPtr[r], j.s.RowPtr[r+1]
 		norm := func(scale float32) (n float32) {
 			for e := lo; e < hi; e++ {
-				if v := float32(value(e) * scale); j.kind == sparseL1 {
+				if v := float32(j.entry(e) * scale); kind == l1Rows {
 					n += abs32(v)
 				} else {
 					n += float32(v * v)
 				}
 			}
-			if j.kind == sparseL2 {
+			if kind == l2Rows {
 				n = sqrt32(n)
 			}
 			return n
 		}
-		n := norm(1)
-		if scale := j.sparseScale(n, lo, hi); scale != 1 {
+		n, scale := norm(1), float32(1)
+		if scale = j.sparseScale(n, lo, hi); scale != 1 {
 			n = 1 / norm(scale)
-			for e := lo; e < hi; e++ {
-				j.dst[s.value(e)] = value(e) * scale * n
-			}
-			return
+		} else {
+			n = 1 / max(n, j.scale)
 		}
-		n = 1 / max(n, j.scale)
 		for e := lo; e < hi; e++ {
-			j.dst[s.value(e)] = value(e) * n
+			j.dst[j.s.value(e)] = j.entry(e) * scale * n
 		}
 	}
 }
