@@ -318,11 +318,10 @@ func (s *strip) draw(st *ChainStep, d, x []float32) {
 	j := randomJob{key: s.c.Key}
 	switch st.Kind {
 	case StepNormal:
-		j.kind = randomNormal
+		j.draw = ks.normal
 	case StepUniform:
-		j.kind = randomUniform
+		j.draw = ks.uniform
 	default:
-		j.kind = randomDropout
 		j.rate, j.scale = dropoutScale(st.Param)
 	}
 	if first%4 == 0 && s.n%randomUnit == 0 {

@@ -8,13 +8,13 @@ import (
 
 // Uniform fills dst with numbers in [0, 1): dst[i] = key.Uniform(i).
 func (p *Pool) Uniform(dst []float32, key rng.Stream) {
-	p.runRandom(randomJob{kind: randomUniform, dst: dst, key: key})
+	p.runRandom(randomJob{draw: ks.uniform, dst: dst, key: key})
 }
 
 // Normal fills dst with standard normal numbers: dst[i] = [NormalAt](key, i), bit
 // for bit the same on every machine.
 func (p *Pool) Normal(dst []float32, key rng.Stream) {
-	p.runRandom(randomJob{kind: randomNormal, dst: dst, key: key})
+	p.runRandom(randomJob{draw: ks.normal, dst: dst, key: key})
 }
 
 // Dropout computes dst[i] = x[i]/(1−rate) where key.Uniform(i) ≥ rate, else 0. A
@@ -26,7 +26,7 @@ func (p *Pool) Dropout(dst, x []float32, rate float32, key rng.Stream) {
 		return
 	}
 	rate, scale := dropoutScale(rate)
-	p.runRandom(randomJob{kind: randomDropout, dst: dst[:len(x)], x: x, key: key, rate: rate, scale: scale})
+	p.runRandom(randomJob{dst: dst[:len(x)], x: x, key: key, rate: rate, scale: scale})
 }
 
 // dropoutScale returns the rate within [0, 1] and what kept elements are multiplied by.
@@ -40,17 +40,9 @@ func dropoutScale(rate float32) (float32, float32) {
 	return rate, 1 / (1 - rate)
 }
 
-type randomKind int
-
-const (
-	randomUniform randomKind = iota
-	randomNormal
-	randomDropout
-)
-
 // randomJob is one counter-based fill.
 type randomJob struct {
-	kind        randomKind
+	draw        func(dst []float32, key, block uint64) // nil: dropout
 	p           *Pool
 	dst, x      []float32
 	key         rng.Stream
@@ -92,12 +84,9 @@ func (j *randomJob) do(c, worker int) {
 
 func (j *randomJob) fill(dst, x []float32, first int) {
 	block := uint64(first) / 4
-	switch j.kind {
-	case randomUniform:
-		ks.uniform(dst, uint64(j.key), block)
-	case randomNormal:
-		ks.normal(dst, uint64(j.key), block)
-	case randomDropout:
+	if j.draw != nil {
+		j.draw(dst, uint64(j.key), block)
+	} else {
 		ks.dropout(dst, x, uint64(j.key), block, j.rate, j.scale)
 	}
 }
