@@ -83,7 +83,7 @@ func (p *Pool) ReduceCols(kind ReduceKind, dst, x []float32, rows, cols int) {
 		combineLSE(dst, part, blocks)
 		return
 	}
-	fill(dst, kind.identity())
+	fill(dst, reductions[kind].identity)
 	for b := range blocks {
 		kind.combine(dst, part[b*cols:(b+1)*cols])
 	}
@@ -92,27 +92,14 @@ func (p *Pool) ReduceCols(kind ReduceKind, dst, x []float32, rows, cols int) {
 // colBlock returns how many rows ReduceCols folds into one partial row.
 func colBlock(rows, cols int) int { return max(64, rowsPerChunk(cols), ceilDiv(rows, 64)) }
 
-func (k ReduceKind) identity() float32 {
-	switch k {
-	case ReduceSum:
-		return 0
-	case ReduceMin:
-		return posInf
-	}
-	return negInf
-}
+// reductions have what each begins with, and what folds in one number more.
+var reductions = [...]struct {
+	identity float32
+	op       BinaryOp
+}{ReduceSum: {0, Add}, ReduceMax: {negInf, Max}, ReduceMin: {posInf, Min}}
 
 // combine folds a row into an accumulator, element by element.
-func (k ReduceKind) combine(acc, x []float32) {
-	switch k {
-	case ReduceSum:
-		ks.vv[Add](acc, acc, x)
-	case ReduceMin:
-		ks.vv[Min](acc, acc, x)
-	default:
-		ks.vv[Max](acc, acc, x)
-	}
-}
+func (k ReduceKind) combine(acc, x []float32) { ks.vv[reductions[k].op](acc, acc, x) }
 
 func (j *reduceJob) do(c, worker int) {
 	switch j.axis {
@@ -150,7 +137,7 @@ func (j *reduceJob) columns(c int) {
 	r0, r1 := c*j.per, min((c+1)*j.per, j.rows)
 	if j.kind != ReduceLSE {
 		acc := j.part[c*n : (c+1)*n]
-		fill(acc, j.kind.identity())
+		fill(acc, reductions[j.kind].identity)
 		for r := r0; r < r1; r++ {
 			j.kind.combine(acc, j.x[r*n:(r+1)*n])
 		}
