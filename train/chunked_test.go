@@ -61,7 +61,7 @@ func TestChunkedEvaluation(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			logits, probs, err := s.classify(tr.prog.inputs["g"], tr.prog.inputs["w"], true)
+			logits, probs, err := s.classify()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,7 +73,7 @@ func TestChunkedEvaluation(t *testing.T) {
 			}
 			for _, room := range rooms {
 				tr.chunk = room
-				logits, probs, err := s.classify(nil, nil, true)
+				logits, probs, err := s.classify()
 				if err != nil {
 					t.Fatalf("%s, %s: %v", m.Name, kind, err)
 				}

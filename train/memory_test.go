@@ -303,7 +303,7 @@ func measure(t *testing.T, tr *trainer) int {
 			t.Fatal(err)
 		}
 		steps(f, nil)
-		if _, _, err := tr.steps.(*nodeSteps).classify(tr.prog.inputs["g"], nil, false); err != nil {
+		if _, _, err := tr.steps.(*nodeSteps).classify(); err != nil {
 			t.Fatal(err)
 		}
 		look()

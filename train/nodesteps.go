@@ -96,14 +96,10 @@ func (t *nodeSteps) epoch(f *function, epoch int) (float64, error) {
 
 func (t *nodeSteps) evaluate() (score, error) {
 	defer rss.Leave(rss.Enter("evaluation"))
-	g, w, changed, err := t.evaluated()
-	if err != nil {
-		return score{}, err
-	}
 	t.stop = t.ctx.Err
 	defer func() { t.stop = nil }()
 	if by := t.cfg.Train.Select; by == "accuracy" || by == "loss" {
-		c, err := t.runClassifier(g, w, changed)
+		c, err := t.runClassifier()
 		if err != nil {
 			return score{}, err
 		}
@@ -116,7 +112,7 @@ func (t *nodeSteps) evaluate() (score, error) {
 		}
 		return s, err
 	}
-	logits, _, err := t.classify(g, w, changed)
+	logits, _, err := t.classify()
 	if err != nil {
 		return score{}, err
 	}
@@ -162,11 +158,7 @@ func (t *nodeSteps) final(m *Model) (logits, probs *runtime.Buffer, err error) {
 		}
 	}
 	if !unsupervised(t.module) {
-		g, w, changed, err := t.evaluated()
-		if err != nil {
-			return nil, nil, err
-		}
-		if logits, probs, err = t.classify(g, w, changed); err != nil {
+		if logits, probs, err = t.classify(); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -300,8 +292,12 @@ type results interface {
 	Result(name string) *runtime.Buffer
 }
 
-// runClassifier runs the classifier on a graph with weights per entry (nil: ones).
-func (t *nodeSteps) runClassifier(g, w *runtime.Buffer, rebind bool) (results, error) {
+// runClassifier runs the classifier on what it is evaluated on.
+func (t *nodeSteps) runClassifier() (results, error) {
+	g, w, changed, err := t.evaluated()
+	if err != nil {
+		return nil, err
+	}
 	if t.chunk > 0 {
 		return runChunked(t, "classify", g, w)
 	}
@@ -310,7 +306,7 @@ func (t *nodeSteps) runClassifier(g, w *runtime.Buffer, rebind bool) (results, e
 	if err != nil {
 		return nil, err
 	}
-	if rebind || !made {
+	if changed || !made {
 		if w == nil && f.reads["w"] {
 			ones := g.Graph.Spread(nil, nil)
 			w = runtime.F32(ones, len(ones))
@@ -322,11 +318,10 @@ func (t *nodeSteps) runClassifier(g, w *runtime.Buffer, rebind bool) (results, e
 	return f, f.Run(uint64(t.state.Step()))
 }
 
-// classify runs the classifier on a graph with weights per entry (nil: ones)
-// and returns its logits [N, classes] and probabilities, valid until the next
-// run.
-func (t *nodeSteps) classify(g, w *runtime.Buffer, rebind bool) (logits, probs *runtime.Buffer, err error) {
-	c, err := t.runClassifier(g, w, rebind)
+// classify runs the classifier and returns its logits [N, classes] and probabilities, valid
+// until the next run.
+func (t *nodeSteps) classify() (logits, probs *runtime.Buffer, err error) {
+	c, err := t.runClassifier()
 	if err != nil {
 		return nil, nil, err
 	}

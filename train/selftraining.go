@@ -39,11 +39,7 @@ func (t *trainer) selfTrain(evaluate func() (score, error)) error {
 // probability, of equal ones the first; all if there are fewer. Training nodes are left out.
 // Validation nodes are not, so that accuracy on them stays what to expect of other nodes.
 func (t *nodeSteps) confident(n int) (found [][2]int32, err error) {
-	g, w, changed, err := t.evaluated()
-	if err != nil {
-		return nil, err
-	}
-	_, probs, err := t.classify(g, w, changed)
+	_, probs, err := t.classify()
 	if err != nil {
 		return nil, err
 	}
