@@ -30,48 +30,16 @@ type chainInput struct {
 	mode kernels.BroadcastMode // whose numbers are those of src/elementwise.cu
 }
 
-// The numbers of operations in a step.
-const (
-	opNeg = iota
-	opExp
-	opLog
-	opSqrt
-	opRsqrt
-	opSquare
-	opSigmoid
-	opTanh
-	opRelu
-	opElu
-	opLeakyRelu
-	opPow
-	opCopy
-	opAdd
-	opSub
-	opMul
-	opDiv
-	opMax
-	opMin
-	opLogAddExp
-	opGreater
-	opGreaterEqual
-	opLess
-	opReluGrad
-	opEluGrad
-	opLeakyReluGrad
-	opUniform
-	opNormal
-	opDropout
-)
-
-// pointwise are the operations that are one step.
+// pointwise are the operations that are one step, by their numbers there, those of the
+// enumeration in src/elementwise.cu.
 var pointwise = map[string]int{
-	"neg": opNeg, "exp": opExp, "log": opLog, "sqrt": opSqrt, "rsqrt": opRsqrt, "square": opSquare, "sigmoid": opSigmoid, "tanh": opTanh,
-	"relu": opRelu, "elu": opElu, "leaky_relu": opLeakyRelu, "pow": opPow,
-	"add": opAdd, "sub": opSub, "mul": opMul, "div": opDiv, "maximum": opMax, "minimum": opMin, "logaddexp": opLogAddExp,
-	"greater": opGreater, "greater_equal": opGreaterEqual, "less": opLess,
-	"relu_grad": opReluGrad, "elu_grad": opEluGrad, "leaky_relu_grad": opLeakyReluGrad,
-	"uniform": opUniform, "normal": opNormal, "dropout": opDropout,
+	"neg": 0, "exp": 1, "log": 2, "sqrt": 3, "rsqrt": 4, "square": 5, "sigmoid": 6, "tanh": 7, "relu": 8, "elu": 9, "leaky_relu": 10, "pow": 11,
+	"add": 13, "sub": 14, "mul": 15, "div": 16, "maximum": 17, "minimum": 18, "logaddexp": 19, "greater": 20, "greater_equal": 21, "less": 22,
+	"relu_grad": 23, "elu_grad": 24, "leaky_relu_grad": 25, "uniform": 26, "normal": 27, "dropout": 28,
 }
+
+// opCopy is a step that is no operation.
+const opCopy = 12
 
 // Arguments of a step beside inputs, which are 0 to 25.
 const (
@@ -159,7 +127,7 @@ func (c *chain) compile(k *runtime.Call, first int) {
 	}
 	for i, s := range e.Steps {
 		n := node{op: pointwise[s.Def.Name], count: len(s.Args), number: float32(s.Attr)}
-		if n.op == opDropout {
+		if n.op == pointwise["dropout"] {
 			n.number = max(n.number, 0)
 		}
 		free := s.Def.NumberAttr() == nil // the number is not an attribute's

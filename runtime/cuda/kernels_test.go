@@ -177,15 +177,15 @@ func TestFunctions(t *testing.T) {
 		want   func(float64) float64
 		ulps   float64
 	}{
-		{"exp", opExp, 0, small, math.Exp, 2}, {"exp anywhere", opExp, 0, all, math.Exp, 2}, {"log", opLog, 0, all, math.Log, 2},
-		{"sqrt", opSqrt, 0, all, math.Sqrt, 0.5}, {"rsqrt", opRsqrt, 0, positive, func(v float64) float64 { return 1 / math.Sqrt(v) }, 1.5},
-		{"sigmoid", opSigmoid, 0, small, sigmoid, 4}, {"tanh", opTanh, 0, small, math.Tanh, 4}, {"tanh anywhere", opTanh, 0, all, math.Tanh, 4},
-		{"elu", opElu, 0, small, elu, 4}, {"relu", opRelu, 0, all, relu, 0},
-		{"pow 1.7", opPow, 1.7, all, func(v float64) float64 { return math.Pow(v, float64(float32(1.7))) }, 0.51},
-		{"pow -2", opPow, -2, all, func(v float64) float64 { return math.Pow(v, -2) }, 0.51},
-		{"pow 3", opPow, 3, small, func(v float64) float64 { return math.Pow(v, 3) }, 0.51},
-		{"pow 0", opPow, 0, all, func(float64) float64 { return 1 }, 0},
-		{"pow 0.5", opPow, 0.5, positive, func(v float64) float64 { return math.Pow(v, 0.5) }, 0.51},
+		{"exp", pointwise["exp"], 0, small, math.Exp, 2}, {"exp anywhere", pointwise["exp"], 0, all, math.Exp, 2}, {"log", pointwise["log"], 0, all, math.Log, 2},
+		{"sqrt", pointwise["sqrt"], 0, all, math.Sqrt, 0.5}, {"rsqrt", pointwise["rsqrt"], 0, positive, func(v float64) float64 { return 1 / math.Sqrt(v) }, 1.5},
+		{"sigmoid", pointwise["sigmoid"], 0, small, sigmoid, 4}, {"tanh", pointwise["tanh"], 0, small, math.Tanh, 4}, {"tanh anywhere", pointwise["tanh"], 0, all, math.Tanh, 4},
+		{"elu", pointwise["elu"], 0, small, elu, 4}, {"relu", pointwise["relu"], 0, all, relu, 0},
+		{"pow 1.7", pointwise["pow"], 1.7, all, func(v float64) float64 { return math.Pow(v, float64(float32(1.7))) }, 0.51},
+		{"pow -2", pointwise["pow"], -2, all, func(v float64) float64 { return math.Pow(v, -2) }, 0.51},
+		{"pow 3", pointwise["pow"], 3, small, func(v float64) float64 { return math.Pow(v, 3) }, 0.51},
+		{"pow 0", pointwise["pow"], 0, all, func(float64) float64 { return 1 }, 0},
+		{"pow 0.5", pointwise["pow"], 0.5, positive, func(v float64) float64 { return math.Pow(v, 0.5) }, 0.51},
 	} {
 		worst, at := 0.0, float32(0)
 		for i, y := range chainOf(t, q, c.op, c.number, c.x) {
@@ -205,7 +205,7 @@ func TestFunctions(t *testing.T) {
 			a, b = append(a, x), append(b, y)
 		}
 	}
-	for i, y := range chainOf(t, q, opLogAddExp, 0, a, b) {
+	for i, y := range chainOf(t, q, pointwise["logaddexp"], 0, a, b) {
 		x, z := float64(a[i]), float64(b[i])
 		want := max(x, z) + math.Log1p(math.Exp(-math.Abs(x-z)))
 		if math.IsInf(max(x, z), 0) {
@@ -355,7 +355,7 @@ func @f(%x0: graph<N,E>, %x1: f32[E,2], %x2: f32[N,2], %x3: f32[N,8]) -> (r0: f3
 func TestDrawsFollowTheStep(t *testing.T) {
 	q := newQueue(t)
 	y := q.bind(t, runtime.Zeros(10))
-	c := one(opUniform, 0, y)
+	c := one(pointwise["uniform"], 0, y)
 	c.draws, c.stream = true, rng.New(3, "x")
 	for at := range uint64(3) {
 		q.step[0] = at

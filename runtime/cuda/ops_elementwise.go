@@ -18,8 +18,8 @@ var elementwiseKernels = map[string]kernel{
 	"fill":          fill,
 	"broadcast_to":  broadcastTo,
 
-	"normal":  random(opNormal),
-	"uniform": random(opUniform),
+	"normal":  random(pointwise["normal"]),
+	"uniform": random(pointwise["uniform"]),
 	"dropout": dropout,
 
 	"fused_elementwise": func(q *steps, k *runtime.Call) {
@@ -111,5 +111,5 @@ func dropout(q *steps, k *runtime.Call) {
 		q.every("gsrc_dropout_sparse", s.NNZ, at(y), at(x), Ptr(s.Row), Ptr(s.Col), Int(s.NNZ), Int(x.Dims[1]), Float(rate), Word(uint64(k.Stream)), Ptr(q.Step()))
 		return
 	}
-	one(opDropout, rate, y, x).from(k).launch(q)
+	one(pointwise["dropout"], rate, y, x).from(k).launch(q)
 }

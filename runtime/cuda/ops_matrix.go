@@ -169,14 +169,14 @@ func product(q *steps, k *runtime.Call, e *epilogue) {
 	from := argResult
 	if e.bias != nil {
 		c.input(e.bias)
-		c.steps = append(c.steps, step(opAdd, noRegister, argResult, 0, 0))
+		c.steps = append(c.steps, step(pointwise["add"], noRegister, argResult, 0, 0))
 		from = argLast
 	}
 	switch e.act {
 	case reluAct:
-		c.steps = append(c.steps, step(opRelu, noRegister, from, 0, 0))
+		c.steps = append(c.steps, step(pointwise["relu"], noRegister, from, 0, 0))
 	case eluAct:
-		c.steps = append(c.steps, step(opElu, noRegister, from, 0, 0))
+		c.steps = append(c.steps, step(pointwise["elu"], noRegister, from, 0, 0))
 	}
 	c.launch(q)
 }
