@@ -30,6 +30,7 @@ var (
 	kindEncoding  = kind{http.StatusUnsupportedMediaType, codes.InvalidArgument, "encoding"}
 	kindFixed     = kind{http.StatusConflict, codes.FailedPrecondition, "conflict"}
 	kindBusy      = kind{http.StatusServiceUnavailable, codes.Unavailable, "busy"}
+	kindJournal   = kind{http.StatusServiceUnavailable, codes.Unavailable, "journal"}
 	kindGone      = kind{499, codes.Canceled, "gone"} // 499 is nginx's: nobody reads it but in logs
 	kindLate      = kind{http.StatusGatewayTimeout, codes.DeadlineExceeded, "late"}
 	kindInternal  = kind{http.StatusInternalServerError, codes.Internal, "internal"}
@@ -73,7 +74,7 @@ func kindOf(err error) *failure {
 	case errors.Is(err, infer.ErrFixedGraph), is[*infer.KeyError](err):
 		return &failure{kindFixed, err.Error()}
 	case is[*infer.JournalError](err):
-		return &failure{kindBusy, err.Error()}
+		return &failure{kindJournal, err.Error()}
 	case is[*infer.GrowthError](err), is[*budget.ExceededError](err): // by the graph, which is to grow
 		return &failure{kindFixed, err.Error() + " (--memory)"}
 	case errors.Is(err, context.DeadlineExceeded):

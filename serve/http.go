@@ -253,7 +253,7 @@ func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, err error) int
 func (s *Server) refuse(w http.ResponseWriter, err error) int {
 	f := classify(err)
 	s.count(f)
-	if f.kind == kindBusy {
+	if f.http == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
 	text := &bytes.Buffer{}

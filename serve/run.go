@@ -302,8 +302,8 @@ func (s *Server) begin(protocol, model string) func(c *call, code string, err er
 // count counts a refusal.
 func (s *Server) count(f *failure) {
 	s.metrics.refused.WithLabelValues(f.why).Inc()
-	if f.http == http.StatusInternalServerError {
-		s.o.Log("internal error: %s", f.message)
+	if f.kind == kindInternal || f.kind == kindJournal { // whoever runs the server is to mend it
+		s.o.Log("%s error: %s", f.why, f.message)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -760,7 +761,8 @@ func TestRequestLog(t *testing.T) {
 // may have happened.
 func TestUpdatesByKey(t *testing.T) {
 	journal := filepath.Join(t.TempDir(), "journal")
-	s := newServer(t, Options{Data: "synthetic", Updates: true, Journal: journal})
+	var logged atomic.Value // the last line
+	s := newServer(t, Options{Data: "synthetic", Updates: true, Journal: journal, Log: func(format string, args ...any) { logged.Store(fmt.Sprintf(format, args...)) }})
 	h := httptest.NewServer(s.Handler())
 	t.Cleanup(h.Close)
 	post := func(model, key, header string, body string) (int, string) {
@@ -831,6 +833,11 @@ func TestUpdatesByKey(t *testing.T) {
 	wal.Wrap = func(io.Writer) io.Writer { return fullDisk{} }
 	defer func() { wal.Wrap = nil }()
 	expect(503, "journal")(post("update", "full", "", text("delete_node", "23")))
+	w := httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/metrics", nil))
+	if line, is := logged.Load().(string); !is || !strings.HasPrefix(line, "journal error: ") || !strings.HasSuffix(line, "no space left on device") || !strings.Contains(w.Body.String(), `gsrc_refusals_total{reason="journal"} 1`) {
+		t.Errorf("the log says %q of a full disk, and the metrics\n%s", line, w.Body)
+	}
 	expect(200, `"graph_version":5`)(post("nodes", "", "", text("node", "23")))
 	wal.Wrap = nil
 	expect(200, `"graph_version":6`)(post("update", "full", "", text("delete_node", "23")))
