@@ -1,11 +1,13 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/export/manifest"
+	"github.com/gsrc-dev/gsrc/internal/filelock"
 )
 
 // While another process writes to a folder, commands that would, too, are refused.
@@ -16,10 +18,14 @@ func TestLockedFolders(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unlock()
-	if unlock, err = lockResults(out); err != nil { // out itself, which is never replaced
+	if err := os.MkdirAll(out, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	defer unlock()
+	lock, err := filelock.TryLock(filepath.Join(out, ".lock")) // of results, in out itself, which is never replaced
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Unlock()
 	for _, args := range []string{
 		"repro table1 --only cora --budget short --out " + out,
 		"repro table1 --only cora --fill --out " + out,

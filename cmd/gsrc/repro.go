@@ -2,12 +2,9 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/gsrc-dev/gsrc"
-	"github.com/gsrc-dev/gsrc/internal/filelock"
 	"github.com/gsrc-dev/gsrc/lab/repro"
 	"github.com/gsrc-dev/gsrc/lab/sweep"
 	"github.com/spf13/cobra"
@@ -115,13 +112,6 @@ func (a *app) watch(o *repro.Options) (finish func()) {
 
 // checkRuns repeats runs of results that are there.
 func (a *app) checkRuns(c *cobra.Command, o repro.CheckOptions) error {
-	if o.Fill { // --check writes nothing
-		unlock, err := lockResults(o.Out)
-		if err != nil {
-			return err
-		}
-		defer unlock()
-	}
 	finish := a.watch(&o.Options)
 	r, err := repro.Check(c.Context(), o)
 	finish()
@@ -149,26 +139,7 @@ func (a *app) checkRuns(c *cobra.Command, o repro.CheckOptions) error {
 	return nil
 }
 
-// lockResults keeps others from a folder of results, in which the lock is, since it is never replaced.
-func lockResults(dir string) (unlock func(), err error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	l, err := filelock.TryLock(filepath.Join(dir, ".lock"))
-	if err != nil {
-		return nil, err
-	}
-	return func() { _ = l.Remove() }, nil
-}
-
 func (a *app) repro(c *cobra.Command, o repro.Options) error {
-	if o.Out != "" && len(o.Targets) > 0 && o.Shard.Count <= 1 { // shards may share a folder: each keeps runs of its own, and writes no table
-		unlock, err := lockResults(o.Out)
-		if err != nil {
-			return err
-		}
-		defer unlock()
-	}
 	finish := a.watch(&o)
 	defer finish()
 	err := repro.Run(c.Context(), o, func(out *repro.Outcome) error {

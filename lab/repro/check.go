@@ -71,7 +71,13 @@ func Check(ctx context.Context, o CheckOptions) (*Checked, error) {
 	}
 	files := os.DirFS(dir)
 	scratch := filepath.Join(e.Out, "fill") // kept until the files are written: filling takes hours
-	if !o.Fill {
+	if o.Fill {
+		unlock, err := lock(e.Out)
+		if err != nil {
+			return nil, err
+		}
+		defer unlock()
+	} else {
 		if scratch, err = os.MkdirTemp("", "gsrc-check-*"); err != nil {
 			return nil, err
 		}

@@ -555,12 +555,18 @@ func TestOptions(t *testing.T) {
 	if entries, err := os.ReadDir(out); err != nil || len(entries) > 0 {
 		t.Errorf("%d files were written, %v", len(entries), err)
 	}
-	// A page alone needs no target.
-	if err := Run(context.Background(), Options{Out: out, Report: filepath.Join(out, "page.md")}, nil); err != nil {
-		t.Error(err)
+	// What cannot be made leaves no folder, neither a page of nothing nor what there is nothing for.
+	for want, o := range map[string]Options{
+		"page has no files of targets": {Out: out, Report: filepath.Join(out, "page.md")},
+		"data set \"nope\"":            {Out: filepath.Join(out, "only"), Targets: []string{"table1"}, Only: []string{"nope"}},
+		"no folder of results":         {Out: filepath.Join(out, "merged"), Targets: []string{"table1"}, Merge: []string{filepath.Join(out, "none")}},
+	} {
+		if err := Run(context.Background(), o, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
 	}
-	if page, err := os.ReadFile(filepath.Join(out, "page.md")); err != nil || !strings.Contains(string(page), "Not run yet: `gsrc repro table4`.") {
-		t.Errorf("a page of nothing: %s, %v", page, err)
+	if entries, err := os.ReadDir(out); err != nil || len(entries) > 0 {
+		t.Errorf("%v were made, %v", entries, err)
 	}
 	stop := errors.New("stop")
 	if err := Run(context.Background(), Options{Targets: []string{"fig8"}, Only: []string{"cora"}, Out: out, Budget: Short}, func(*Outcome) error { return stop }); !errors.Is(err, stop) {

@@ -142,9 +142,6 @@ func Run(ctx context.Context, o Options, done func(*Outcome) error) error {
 	if err != nil {
 		return err
 	}
-	if err := e.checkFiles(list); err != nil {
-		return err
-	}
 	observe := func(p sweep.Progress) {
 		e.others = p.Others
 		if o.Observer != nil {
@@ -155,6 +152,16 @@ func Run(ctx context.Context, o Options, done func(*Outcome) error) error {
 	// Times of runs that share the machine are others: these have their own store.
 	e.alone = sweep.Runner{Dir: filepath.Join(o.Out, "store-alone"), Workers: 1, Shard: o.Shard, Observer: observe, Log: e.logf}
 	e.kept = sweep.Runner{Runs: filepath.Join(o.Out, runsDir), Workers: o.Workers, Shard: o.Shard, Observer: observe, Log: e.logf}
+	if err := e.checkFiles(list); err != nil {
+		return err
+	}
+	if len(list) > 0 && o.Shard.Count <= 1 { // shards may share a folder: each keeps runs of its own, and writes no table
+		unlock, err := lock(o.Out)
+		if err != nil {
+			return err
+		}
+		defer unlock()
+	}
 	if err := e.merge(); err != nil {
 		return err
 	}
@@ -189,6 +196,18 @@ func Run(ctx context.Context, o Options, done func(*Outcome) error) error {
 		failed = errors.Join(failed, fmt.Errorf("%s: none of the data sets is on this machine; fetch them with: gsrc data fetch NAME", strings.Join(nothing, ", ")))
 	}
 	return failed
+}
+
+// lock makes a folder of results, and keeps others from it. The lock is in it, since it is never replaced.
+func lock(dir string) (unlock func(), err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	l, err := filelock.TryLock(filepath.Join(dir, ".lock"))
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = l.Remove() }, nil
 }
 
 // check resolves the names and the budget.
@@ -246,9 +265,24 @@ func (e *evaluation) folders() []string {
 	return []string{e.Out}
 }
 
-// checkFiles refuses, before anything runs, files of targets that cannot be read or whose runs are
-// of the other budget: runs on generated graphs would take the places of others.
+// checkFiles refuses, before anything runs or is made, files of targets that cannot be read or whose runs are
+// of the other budget: runs on generated graphs would take the places of others. So it does folders to merge
+// that are none of results, and a page that there is nothing to show on.
 func (e *evaluation) checkFiles(list []*Target) error {
+	has := func(dir string, names ...string) bool {
+		return slices.ContainsFunc(names, func(name string) bool {
+			_, err := os.Stat(filepath.Join(dir, name))
+			return err == nil
+		})
+	}
+	for _, dir := range e.Merge {
+		if !has(dir, filepath.Base(e.runner.Dir), filepath.Base(e.alone.Dir), runsDir) {
+			return fmt.Errorf("%s is no folder of results: it has no store of runs", dir)
+		}
+	}
+	if dir := filesOf(e.Report); len(list) == 0 && !slices.ContainsFunc(targets, func(t *Target) bool { return has(dir, t.Name+".csv") }) {
+		return fmt.Errorf("%s has no files of targets for %s to show: name targets to run, or the page of a folder that has some", dir, e.Report)
+	}
 	for _, t := range list {
 		for _, dir := range e.folders() {
 			lines, err := t.linesIn(os.DirFS(dir))
@@ -271,13 +305,11 @@ func (e *evaluation) logf(format string, args ...any) {
 
 func (e *evaluation) merge() error {
 	for _, dir := range e.Merge {
-		found := false
 		for _, store := range []string{e.runner.Dir, e.alone.Dir} {
 			from := filepath.Join(dir, filepath.Base(store))
 			if _, err := os.Stat(from); err != nil {
 				continue
 			}
-			found = true
 			added, faults, err := sweep.Store{Dir: store}.Merge(from)
 			if err != nil {
 				return fmt.Errorf("merge %s: %w", dir, err)
@@ -286,12 +318,6 @@ func (e *evaluation) merge() error {
 				e.logf("%v", f)
 			}
 			e.logf("%d runs from %s", added, from)
-		}
-		if _, err := os.Stat(filepath.Join(dir, runsDir)); err == nil {
-			found = true
-		}
-		if !found {
-			return fmt.Errorf("%s is no folder of results: it has no store of runs", dir)
 		}
 		if err := e.mergeRuns(dir); err != nil {
 			return fmt.Errorf("merge %s: %w", dir, err)
