@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // frameBytes stand before a message: whether it is compressed, and its length.
@@ -283,6 +284,21 @@ func (g *grpcService) ModelMetadata(_ context.Context, r *pb.ModelMetadataReques
 	return &pb.ModelMetadataResponse{Name: m.Name, Versions: m.Versions, Platform: m.Platform, Inputs: convert(m.Inputs), Outputs: convert(m.Outputs)}, nil
 }
 
+// contentsOf is the field of contents that has the elements of a datatype.
+var contentsOf = map[string]protoreflect.Name{FP32: "fp32_contents", INT64: "int64_contents", BYTES: "bytes_contents"}
+
+// refuseOthers refuses contents of another kind than the datatype's, which nothing reads.
+func refuseOthers(c *pb.InferTensorContents, name, datatype string) (err error) {
+	want, known := contentsOf[datatype]
+	c.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
+		if known && f.Name() != want {
+			err = invalid("the input %.60q of the datatype %s has %s: put all its elements into %s", name, datatype, f.Name(), want)
+		}
+		return err == nil
+	})
+	return err
+}
+
 func (g *grpcService) ModelInfer(ctx context.Context, r *pb.ModelInferRequest) (*pb.ModelInferResponse, error) {
 	m, err := g.s.model(r.ModelName, r.ModelVersion)
 	if err != nil {
@@ -308,6 +324,9 @@ func (g *grpcService) ModelInfer(ctx context.Context, r *pb.ModelInferRequest) (
 			}
 		} else {
 			c := in.GetContents()
+			if err := refuseOthers(c, t.Name, t.Datatype); err != nil {
+				return nil, err
+			}
 			t.F32, t.I64 = c.GetFp32Contents(), c.GetInt64Contents()
 			for _, b := range c.GetBytesContents() {
 				t.Text = append(t.Text, string(b))

@@ -642,6 +642,10 @@ func TestHostileBodies(t *testing.T) {
 			t.Errorf("%s %.80q: %d %s, want %d with %q", x.path, x.body, reply.StatusCode, text, x.code, x.want)
 		}
 	}
+	both := Tensor{Name: "number", Datatype: INT64, Shape: []int64{1}, I64: []int64{5}, F32: []float32{5}}
+	if _, err := overGRPC(t, s)(t.Context(), "nodes", both); err == nil || !strings.Contains(err.Error(), "code = InvalidArgument") || !strings.Contains(err.Error(), "has fp32_contents: put all its elements into int64_contents") {
+		t.Errorf("contents of two kinds: %v", err)
+	}
 	if s.graph.Snapshot().Version != 1 {
 		t.Error("a refused update changed the graph")
 	}
