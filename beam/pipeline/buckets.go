@@ -80,6 +80,9 @@ func (o *Options) buckets(nodes int64) (buckets, error) {
 			return b, nil
 		}
 	case SearchExact:
+		if o.Copies > 0 {
+			return b, fmt.Errorf("--copies is %d, but --search %s has no buckets: leave --copies out, or say --search %s", o.Copies, SearchExact, SearchBuckets)
+		}
 	default:
 		return b, fmt.Errorf("--search is %q; it is %s, %s or %s", o.Search, SearchAuto, SearchExact, SearchBuckets)
 	}

@@ -529,7 +529,7 @@ func TestWhichSearch(t *testing.T) {
 			t.Errorf("%d nodes: %+v, %v", x.nodes, got, err)
 		}
 	}
-	for _, o := range []Options{{Search: "trees"}, {Copies: -1}} {
+	for _, o := range []Options{{Search: "trees"}, {Copies: -1}, {Search: SearchExact, Copies: 8}} {
 		if _, err := o.buckets(10); err == nil {
 			t.Errorf("%+v was accepted", o)
 		}
