@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -25,7 +24,6 @@ type compiledForward struct {
 	pool      *kernels.Pool
 	ctx       context.Context // ends what it computes; may be nil
 	fns       map[string]*runtime.Function
-	entries   []int // of edge_index by entry of the graph that was bound last
 }
 
 // exportable are the functions that an export is made of.
@@ -72,7 +70,8 @@ func (c *compiledForward) Run(name string, inputs map[string]ort.Tensor) (map[st
 	if err != nil {
 		return nil, err
 	}
-	if err := c.bind(f, inputs); err != nil {
+	entries, err := c.bind(f, inputs)
+	if err != nil {
 		return nil, fmt.Errorf("@%s: %w", name, err)
 	}
 	if err := c.pool.Until(c.ctx, func() error { return f.Run(0) }); err != nil {
@@ -83,7 +82,7 @@ func (c *compiledForward) Run(name string, inputs map[string]ort.Tensor) (map[st
 	for _, result := range f.Outputs() {
 		b := f.Output(result)
 		if onnx.OfEdges(fn, fn.Result(result)) {
-			out[result] = onnx.EdgeValues(b.F32, c.entries, int(inputs["edge_index"].Shape[1]))
+			out[result] = onnx.EdgeValues(b.F32, entries, int(inputs["edge_index"].Shape[1]))
 			continue
 		}
 		t := ort.Float32s(slices.Clone(b.F32)) // the next run overwrites it
@@ -121,105 +120,43 @@ func (c *compiledForward) function(name string) (*runtime.Function, error) {
 }
 
 // bind gives a function its arguments from a model's inputs: graphs first, whose entries values of
-// edges follow.
-func (c *compiledForward) bind(f *runtime.Function, inputs map[string]ort.Tensor) error {
+// edges follow. It returns where edge_index lists the entries of the graph.
+func (c *compiledForward) bind(f *runtime.Function, inputs map[string]ort.Tensor) (entries []int, err error) {
 	fn := f.Main().Func()
+	args, entries, err := onnx.Arguments(fn, inputs, c.constants)
+	if err != nil {
+		return nil, err
+	}
 	for _, structures := range []bool{true, false} {
-		for _, a := range fn.Args {
+		for i, a := range fn.Args {
 			if a.Type.IsGraph() != structures {
 				continue
 			}
-			b, err := c.argument(fn, a, inputs)
-			if err == nil {
-				err = f.Bind(a.Name, b)
-			}
-			if err != nil {
-				return err
+			if err := f.Bind(a.Name, bufferOf(a, args[i])); err != nil {
+				return nil, err
 			}
 		}
 	}
-	return nil
+	return entries, nil
 }
 
-// graph is the graph of edge_index, of as many nodes as what has a row for each node says.
-func (c *compiledForward) graph(fn *ir.Func, g *ir.Value, inputs map[string]ort.Tensor) (*ir.Graph, error) {
-	nodes := -1
-	for _, a := range fn.Args {
-		if t, ok := inputs[a.Name]; ok && !a.Type.IsGraph() && a.Type.Rank() == 2 && a.Type.Dims[0] == g.Type.Dims[0] {
-			nodes = int(t.Shape[0])
-		}
-	}
-	index, ok := inputs["edge_index"]
-	if !ok || nodes < 0 {
-		return nil, errors.New("it needs edge_index and a matrix with a row for each node")
-	}
-	x, entries, err := onnx.Graph(nodes, index)
-	c.entries = entries
-	return x, err
-}
-
-// weights are those of edges, in the order of entries.
-func (c *compiledForward) weights(inputs map[string]ort.Tensor) []float32 {
-	w := make([]float32, len(c.entries))
-	given, ok := inputs["edge_weight"]
-	for k, i := range c.entries {
-		w[k] = 1
-		if ok {
-			w[k] = given.F32[i]
-		}
-	}
-	return w
-}
-
-// argument makes an argument of a model's inputs.
-func (c *compiledForward) argument(fn *ir.Func, a *ir.Value, inputs map[string]ort.Tensor) (*runtime.Buffer, error) {
-	g := onnx.GraphArg(fn)
+// bufferOf is an argument as the kernels read it.
+func bufferOf(a *ir.Value, arg onnx.Argument) *runtime.Buffer {
 	switch {
-	case a.Type.IsBlock(): // it leads from nodes to their graphs
-		ids, ok := inputs["graph_ids"]
-		if !ok {
-			return nil, errors.New("input graph_ids is missing")
-		}
-		members, err := onnx.Batch(ids)
-		if err != nil {
-			return nil, err
-		}
-		return runtime.Block(structureOf(members)), nil
+	case a.Type.IsBlock():
+		return runtime.Block(structureOf(arg.Graph))
 	case a.Type.IsGraph():
-		x, err := c.graph(fn, a, inputs)
-		if err != nil {
-			return nil, err
-		}
-		return runtime.Graph(structureOf(x)), nil
-	case a.Name == onnx.ArgSelfLoops:
-		var weight *ort.Tensor
-		if t, ok := inputs["edge_weight"]; ok {
-			weight = &t
-		}
-		loops := onnx.LoopWeights(int(inputs["x"].Shape[0]), inputs["edge_index"], weight)
-		return runtime.F32(loops, len(loops)), nil
-	case g != nil && onnx.OverEdges(a, g):
-		w := c.weights(inputs)
-		return runtime.F32(w, len(w)), nil
+		return runtime.Graph(structureOf(arg.Graph))
 	}
-	if v, ok := c.constants[a.Name]; ok {
-		return runtime.Scalar(v), nil
-	}
-	t, ok := inputs[a.Name]
-	if !ok {
-		return nil, fmt.Errorf("input %s is missing", a.Name)
-	}
-	if err := t.Check(); err != nil {
-		return nil, fmt.Errorf("input %s: %w", a.Name, err)
-	}
+	t := arg.Tensor
 	var dims []int
 	for _, d := range t.Shape {
 		dims = append(dims, int(d))
 	}
 	if t.DType == ort.Int64 {
-		return runtime.I64(t.I64, dims...), nil
+		return runtime.I64(t.I64, dims...)
 	}
-	return runtime.F32(t.F32, dims...), nil
+	return runtime.F32(t.F32, dims...)
 }
 
 // structureOf makes the structure of a graph that may have entries in one

@@ -134,11 +134,17 @@ func Interpreter(m *ir.Module, params map[string][]float32, constants map[string
 			}
 			ps[p.Name] = t
 		}
-		args, at, err := referenceArgs(fn, inputs, constants)
+		args, at, err := Arguments(fn, inputs, constants)
 		if err != nil {
 			return nil, err
 		}
-		results, err := ir.Interpret(m, name, args, ps, nil)
+		values := make([]ir.Val, len(args))
+		for i, a := range args {
+			if values[i].G = a.Graph; a.Graph == nil {
+				values[i].T = toReference(a.Tensor)
+			}
+		}
+		results, err := ir.Interpret(m, name, values, ps, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -169,9 +175,16 @@ func EdgeValues(values []float32, at []int, edges int) ort.Tensor {
 	return ort.Float32s(out, int64(edges))
 }
 
-// referenceArgs turns a model's inputs into a function's arguments, and returns where
-// edge_index lists the entries of the graph.
-func referenceArgs(fn *ir.Func, inputs map[string]ort.Tensor, constants map[string]float32) (args []ir.Val, at []int, err error) {
+// Argument is an argument of a function: a graph, or numbers.
+type Argument struct {
+	Graph  *ir.Graph
+	Tensor ort.Tensor
+}
+
+// Arguments turns a model's inputs into a function's arguments, and returns where
+// edge_index lists the entries of the graph. constants replaces scalar arguments, as in
+// [ModelOptions].
+func Arguments(fn *ir.Func, inputs map[string]ort.Tensor, constants map[string]float32) (args []Argument, at []int, err error) {
 	graph := GraphArg(fn)
 	var g *ir.Graph
 	if graph != nil {
@@ -193,43 +206,41 @@ func referenceArgs(fn *ir.Func, inputs map[string]ort.Tensor, constants map[stri
 		}
 	}
 	for _, a := range fn.Args {
-		switch {
-		case a.Type.IsBlock():
+		var arg Argument
+		switch c, constant := constants[a.Name]; {
+		case a.Type.IsBlock(): // it leads from nodes to their graphs
 			ids, ok := inputs[InputGraphIDs]
 			if !ok {
 				return nil, nil, errors.New("input graph_ids is missing")
 			}
-			members, err := Batch(ids)
-			if err != nil {
+			if arg.Graph, err = Batch(ids); err != nil {
 				return nil, nil, err
 			}
-			args = append(args, ir.Val{G: members})
 		case a.Type.IsGraph():
-			args = append(args, ir.Val{G: g})
+			arg.Graph = g
 		case graph != nil && OverEdges(a, graph):
-			w := ir.NewTensor(len(at))
-			t, ok := inputs[InputEdgeWeight]
-			for k, i := range at {
-				w.Data[k] = 1
-				if ok {
-					w.Data[k] = float64(t.F32[i])
+			w := slices.Repeat([]float32{1}, len(at))
+			if t, ok := inputs[InputEdgeWeight]; ok {
+				for k, i := range at {
+					w[k] = t.F32[i]
 				}
 			}
-			args = append(args, ir.Val{T: w})
+			arg.Tensor = ort.Float32s(w, int64(len(w)))
 		case graph != nil && a.Name == ArgSelfLoops:
-			loops := LoopWeights(g.N, inputs[InputEdgeIndex], EdgeWeight(inputs))
-			args = append(args, ir.Val{T: toReference(ort.Float32s(loops, int64(g.N)))})
+			arg.Tensor = ort.Float32s(LoopWeights(g.N, inputs[InputEdgeIndex], EdgeWeight(inputs)), int64(g.N))
+		case constant:
+			arg.Tensor = ort.Float32s([]float32{c})
 		default:
-			if c, ok := constants[a.Name]; ok {
-				args = append(args, ir.Val{T: ir.ScalarTensor(float64(c))})
-				continue
-			}
 			t, ok := inputs[a.Name]
 			if !ok {
 				return nil, nil, fmt.Errorf("input %s is missing", a.Name)
 			}
-			args = append(args, ir.Val{T: toReference(t)})
+			if err := t.Check(); err != nil {
+				return nil, nil, fmt.Errorf("input %s: %w", a.Name, err)
+			}
+			arg.Tensor = t
 		}
+		args = append(args, arg)
 	}
 	return args, at, nil
 }
