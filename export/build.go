@@ -19,6 +19,7 @@ import (
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/export/parity"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
@@ -232,7 +233,7 @@ func Build(ctx context.Context, dir string, o BuildOptions) (*manifest.Manifest,
 		return nil, nil, fmt.Errorf("cannot write the export: %w", err)
 	}
 	m.Dir = dir
-	o.Log("wrote %s (%s)", dir, strings.Join(modelNames(models), ", "))
+	o.Log("wrote %s (%s)", dir, strings.Join(lists.Map(models, func(m built) string { return m.Name + ".onnx" }), ", "))
 	return m, report, nil
 }
 
@@ -262,14 +263,6 @@ func (o *BuildOptions) lowered() ([]built, error) {
 		return nil, err
 	}
 	return o.addPipeline(models, programs)
-}
-
-func modelNames(models []built) []string {
-	var list []string
-	for _, m := range models {
-		list = append(list, m.Name+".onnx")
-	}
-	return list
 }
 
 func (o *BuildOptions) check() error {

@@ -191,7 +191,7 @@ func TestPipelineRefusals(t *testing.T) {
 			o.Pipeline, o.Log = PipelineAuto, func(f string, args ...any) { lines = append(lines, fmt.Sprintf(f, args...)) }
 			models, err := lowered(o)
 			if err != nil || slices.ContainsFunc(models, func(m built) bool { return m.Name == "pipeline" }) {
-				t.Errorf("auto: %v, %v", err, modelNames(models))
+				t.Errorf("auto: %v, %v", err, models)
 			}
 			if told := strings.Contains(strings.Join(lines, "\n"), test.want); told == (o.Refinement == nil) {
 				t.Errorf("auto says %q", lines)

@@ -8,6 +8,7 @@ import (
 	"github.com/gsrc-dev/gsrc/compiler"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime"
@@ -85,11 +86,8 @@ func (c *compiledForward) Run(name string, inputs map[string]ort.Tensor) (map[st
 			out[result] = onnx.EdgeValues(b.F32, entries, int(inputs["edge_index"].Shape[1]))
 			continue
 		}
-		t := ort.Float32s(slices.Clone(b.F32)) // the next run overwrites it
-		for _, d := range b.Dims {
-			t.Shape = append(t.Shape, int64(d))
-		}
-		out[result] = t
+		// The next run overwrites it.
+		out[result] = ort.Float32s(slices.Clone(b.F32), lists.Map(b.Dims, func(d int) int64 { return int64(d) })...)
 	}
 	return out, nil
 }
@@ -149,10 +147,7 @@ func bufferOf(a *ir.Value, arg onnx.Argument) *runtime.Buffer {
 		return runtime.Graph(structureOf(arg.Graph))
 	}
 	t := arg.Tensor
-	var dims []int
-	for _, d := range t.Shape {
-		dims = append(dims, int(d))
-	}
+	dims := lists.Map(t.Shape, func(d int64) int { return int(d) })
 	if t.DType == ort.Int64 {
 		return runtime.I64(t.I64, dims...)
 	}

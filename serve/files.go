@@ -10,6 +10,7 @@ import (
 	"github.com/gsrc-dev/gsrc/export/dist"
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/export/onnx"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -41,7 +42,7 @@ func files(d *dist.Dist, parallel int, maxPairs int64) ([]model, error) {
 			outputs: map[string][]any{}, maxPairs: maxPairs, host: func(nodes, entries int64) int64 { return d.HostBytes(role, nodes, entries) }}
 		for _, o := range m.Models[role].Outputs {
 			f.outputs[o.Name] = o.Shape
-			f.meta.Outputs = append(f.meta.Outputs, TensorInfo{o.Name, datatype(o.DType), shape(o.Shape)})
+			f.meta.Outputs = append(f.meta.Outputs, tensorInfo(o))
 		}
 		x, edges := TensorInfo{"x", FP32, []int64{-1, features}}, TensorInfo{"edge_index", INT64, []int64{2, -1}}
 		weight := TensorInfo{"edge_weight", FP32, []int64{-1}}
@@ -54,7 +55,7 @@ func files(d *dist.Dist, parallel int, maxPairs int64) ([]model, error) {
 			f.meta.Inputs = []TensorInfo{x}
 			for _, in := range m.Models[role].Inputs {
 				if in.Name == "x_struct" {
-					f.meta.Inputs = append(f.meta.Inputs, TensorInfo{in.Name, FP32, shape(in.Shape)})
+					f.meta.Inputs = append(f.meta.Inputs, tensorInfo(in))
 				}
 			}
 			f.meta.Inputs = append(append(f.meta.Inputs, edges), weights...)
@@ -62,9 +63,7 @@ func files(d *dist.Dist, parallel int, maxPairs int64) ([]model, error) {
 				return d.Encode(value(r, "x"), optional(r, "x_struct"), value(r, "edge_index"), optional(r, "edge_weight"))
 			}
 		case "scorer":
-			for _, in := range m.Models[role].Inputs {
-				f.meta.Inputs = append(f.meta.Inputs, TensorInfo{in.Name, datatype(in.DType), shape(in.Shape)})
-			}
+			f.meta.Inputs = lists.Map(m.Models[role].Inputs, tensorInfo)
 			if m.JudgesByEvidence() {
 				f.meta.Inputs = append([]TensorInfo{x, edges, {"pairs", INT64, []int64{2, -1}}}, weights...)
 			}
@@ -159,11 +158,13 @@ func optional(r *Request, name string) *ort.Tensor {
 	return &t
 }
 
-func datatype(s string) string {
-	if s == "int64" {
-		return INT64
+// tensorInfo is an input or output of a manifest as the protocol describes it.
+func tensorInfo(io manifest.IOInfo) TensorInfo {
+	t := TensorInfo{io.Name, FP32, shape(io.Shape)}
+	if io.DType == "int64" {
+		t.Datatype = INT64
 	}
-	return FP32
+	return t
 }
 
 // shape turns a manifest's shape, of numbers and names, into the protocol's.

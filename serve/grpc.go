@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/gsrc-dev/gsrc/internal/lists"
 	pb "github.com/gsrc-dev/gsrc/serve/inferencepb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -275,13 +276,10 @@ func (g *grpcService) ModelMetadata(_ context.Context, r *pb.ModelMetadataReques
 		return nil, err
 	}
 	m := found.describe()
-	convert := func(list []TensorInfo) (out []*pb.ModelMetadataResponse_TensorMetadata) {
-		for _, t := range list {
-			out = append(out, &pb.ModelMetadataResponse_TensorMetadata{Name: t.Name, Datatype: t.Datatype, Shape: t.Shape})
-		}
-		return out
+	convert := func(t TensorInfo) *pb.ModelMetadataResponse_TensorMetadata {
+		return &pb.ModelMetadataResponse_TensorMetadata{Name: t.Name, Datatype: t.Datatype, Shape: t.Shape}
 	}
-	return &pb.ModelMetadataResponse{Name: m.Name, Versions: m.Versions, Platform: m.Platform, Inputs: convert(m.Inputs), Outputs: convert(m.Outputs)}, nil
+	return &pb.ModelMetadataResponse{Name: m.Name, Versions: m.Versions, Platform: m.Platform, Inputs: lists.Map(m.Inputs, convert), Outputs: lists.Map(m.Outputs, convert)}, nil
 }
 
 // contentsOf is the field of contents that has the elements of a datatype.
@@ -305,7 +303,8 @@ func (g *grpcService) ModelInfer(ctx context.Context, r *pb.ModelInferRequest) (
 		return nil, err
 	}
 	c := ctx.Value(exchangeKey{}).(*exchange).c
-	req := &Request{ID: r.Id, IdempotencyKey: r.Parameters[idempotencyParameter].GetStringParam()}
+	req := &Request{ID: r.Id, IdempotencyKey: r.Parameters[idempotencyParameter].GetStringParam(),
+		Outputs: lists.Map(r.Outputs, (*pb.ModelInferRequest_InferRequestedOutputTensor).GetName)}
 	if given := r.Parameters[idempotencyParameter]; given != nil && req.IdempotencyKey == "" {
 		return nil, invalid("the parameter %s is empty, or no text", idempotencyParameter)
 	}
@@ -328,14 +327,9 @@ func (g *grpcService) ModelInfer(ctx context.Context, r *pb.ModelInferRequest) (
 				return nil, err
 			}
 			t.F32, t.I64 = c.GetFp32Contents(), c.GetInt64Contents()
-			for _, b := range c.GetBytesContents() {
-				t.Text = append(t.Text, string(b))
-			}
+			t.Text = lists.Map(c.GetBytesContents(), func(b []byte) string { return string(b) })
 		}
 		req.Inputs = append(req.Inputs, t)
-	}
-	for _, out := range r.Outputs {
-		req.Outputs = append(req.Outputs, out.GetName())
 	}
 	res, err := g.s.ask(ctx, c, m, req, formats{"": true})
 	if err != nil {

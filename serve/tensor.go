@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/gsrc-dev/gsrc/internal/lists"
 )
 
 // The data types of the protocol that are used here.
@@ -162,9 +164,5 @@ func (r *Result) keep(names []string) {
 }
 
 func inWords(infos []TensorInfo) string {
-	var words []string
-	for _, t := range infos {
-		words = append(words, fmt.Sprintf("%s %s %v", t.Name, t.Datatype, t.Shape))
-	}
-	return strings.Join(words, ", ")
+	return strings.Join(lists.Map(infos, func(t TensorInfo) string { return fmt.Sprintf("%s %s %v", t.Name, t.Datatype, t.Shape) }), ", ")
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/gsrc-dev/gsrc/config"
 	"github.com/gsrc-dev/gsrc/data/catalog"
 	"github.com/gsrc-dev/gsrc/export/onnx"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/spf13/cobra"
@@ -26,26 +27,11 @@ var completions = map[string]func() []string{
 	"train": modelNames, "sweep": modelNames, "tune": modelNames,
 }
 
-func modelNames() (names []string) {
-	for _, m := range models.All {
-		names = append(names, m.Name+"\t"+m.Doc)
-	}
-	return names
+func modelNames() []string {
+	return lists.Map(models.All, func(m models.Model) string { return m.Name + "\t" + m.Doc })
 }
 
-func opNames() (names []string) {
-	for _, op := range ir.Ops() {
-		names = append(names, op.Name)
-	}
-	return names
-}
-
-func optionNames() (names []string) {
-	for _, n := range config.KeyNames() {
-		names = append(names, n+"=\t"+config.Keys()[n].Doc)
-	}
-	return names
-}
+func opNames() []string { return lists.Map(ir.Ops(), func(op *ir.OpDef) string { return op.Name }) }
 
 // optionValues are values of options of which there are few, but for those that config knows.
 var optionValues = map[string]func() []string{
@@ -64,7 +50,7 @@ var optionValues = map[string]func() []string{
 func settings(begun string) (list []string) {
 	name, _, hasValue := strings.Cut(begun, "=")
 	if !hasValue {
-		return optionNames()
+		return lists.Map(config.KeyNames(), func(n string) string { return n + "=\t" + config.Keys()[n].Doc })
 	}
 	k := config.Keys()[name]
 	values := k.OneOf

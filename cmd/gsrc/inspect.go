@@ -9,6 +9,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/export/inspect"
 	"github.com/gsrc-dev/gsrc/internal/budget"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 	"github.com/spf13/cobra"
 )
 
@@ -40,10 +41,9 @@ in an export.`,
 }
 
 func (a *app) inspection(i *inspect.Inspection) {
-	var opsets []string
-	for _, d := range slices.Sorted(maps.Keys(i.Opsets)) {
-		opsets = append(opsets, strings.TrimSpace(fmt.Sprintf("%s %d", d, i.Opsets[d])))
-	}
+	opsets := lists.Map(slices.Sorted(maps.Keys(i.Opsets)), func(d string) string {
+		return strings.TrimSpace(fmt.Sprintf("%s %d", d, i.Opsets[d]))
+	})
 	nodes := 0
 	for _, o := range i.Operations {
 		nodes += o.Nodes
@@ -56,10 +56,7 @@ func (a *app) inspection(i *inspect.Inspection) {
 	values := func(what string, list []inspect.IODescription) {
 		fmt.Fprintln(a.stdout, what)
 		for _, x := range list {
-			var dims []string
-			for _, d := range x.Shape {
-				dims = append(dims, fmt.Sprint(d))
-			}
+			dims := lists.Map(x.Shape, func(d any) string { return fmt.Sprint(d) })
 			fmt.Fprintf(w, "  %s\t%s [%s]\t%s\n", line(x.Name), line(x.DType), line(strings.Join(dims, ", ")), line(x.Doc))
 		}
 		w.Flush()

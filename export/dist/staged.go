@@ -9,6 +9,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"google.golang.org/protobuf/proto"
 )
@@ -129,11 +130,8 @@ func (s *Staged) SumsOf(level int) (sums []onnx.NeighborSum, edges bool) {
 }
 
 // Gives names the values that a level computes.
-func (s *Staged) Gives(level int) (names []string) {
-	for _, io := range s.levels[level].Outputs() {
-		names = append(names, io.Name)
-	}
-	return names
+func (s *Staged) Gives(level int) []string {
+	return lists.Map(s.levels[level].Outputs(), func(io ort.IO) string { return io.Name })
 }
 
 // Run computes a level for a graph of n nodes, or for a part of one in which all edges

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 )
 
 // Inspection describes the contents of an ONNX file.
@@ -105,9 +106,7 @@ func Read(path string) (*Inspection, error) {
 	for _, n := range m.Graph.Node {
 		counts[operation(n)]++
 	}
-	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		i.Operations = append(i.Operations, OperationCount{Type: name, Nodes: counts[name]})
-	}
+	i.Operations = lists.Map(slices.Sorted(maps.Keys(counts)), func(name string) OperationCount { return OperationCount{name, counts[name]} })
 	slices.SortStableFunc(i.Operations, func(a, b OperationCount) int { return cmp.Compare(b.Nodes, a.Nodes) })
 	for _, t := range m.Graph.Initializer {
 		c := &i.Constants

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 )
 
 // OpsetVersion is the version of the operator set that is written where nothing
@@ -185,10 +186,7 @@ func (b *builder) op(opType string, dtype onnxpb.TensorProto_DataType, dims []di
 
 // multi appends a node whose results have the given types.
 func (b *builder) multi(opType string, results []tensor, inputs []tensor, attrs ...*onnxpb.AttributeProto) []tensor {
-	node := &onnxpb.NodeProto{OpType: opType, Attribute: attrs}
-	for _, t := range inputs {
-		node.Input = append(node.Input, t.name)
-	}
+	node := &onnxpb.NodeProto{OpType: opType, Attribute: attrs, Input: lists.Map(inputs, func(t tensor) string { return t.name })}
 	results = slices.Clone(results)
 	for i := range results {
 		results[i].name = b.unique(b.scope + opType)
@@ -308,11 +306,7 @@ func (b *builder) floatConst(v float32) tensor { return b.floats("const", []floa
 
 // widths are those of classes of rows, int64 [classes].
 func (b *builder) widths(list []int) tensor {
-	wide := make([]int64, len(list))
-	for i, w := range list {
-		wide[i] = int64(w)
-	}
-	return b.ints("width", wide, len(list))
+	return b.ints("width", lists.Map(list, func(w int) int64 { return int64(w) }), len(list))
 }
 
 // upTo lists 0, 1, …, n−1.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/gsrc-dev/gsrc/internal/lists"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
@@ -246,10 +247,7 @@ func Arguments(fn *ir.Func, inputs map[string]ort.Tensor, constants map[string]f
 }
 
 func toReference(t ort.Tensor) *ir.Tensor {
-	out := &ir.Tensor{Data: make([]float64, t.Len())}
-	for _, d := range t.Shape {
-		out.Shape = append(out.Shape, int(d))
-	}
+	out := &ir.Tensor{Data: make([]float64, t.Len()), Shape: lists.Map(t.Shape, func(d int64) int { return int(d) })}
 	for i := range out.Data {
 		switch t.DType {
 		case ort.Float32:
@@ -266,11 +264,7 @@ func fromReference(t *ir.Tensor) ort.Tensor {
 	for i, v := range t.Data {
 		data[i] = float32(v)
 	}
-	out := ort.Float32s(data)
-	for _, d := range t.Shape {
-		out.Shape = append(out.Shape, int64(d))
-	}
-	return out
+	return ort.Float32s(data, lists.Map(t.Shape, func(d int) int64 { return int64(d) })...)
 }
 
 // CheckIndices refuses node numbers out of range: onnxruntime reads negative

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 	"github.com/gsrc-dev/gsrc/ir"
 )
 
@@ -263,9 +264,7 @@ func (e *emitter) stages(p *stagePlan) *Stages {
 		s.Nodes = e.nodes.name
 	}
 	if len(p.results) < len(e.fn.Results) {
-		for _, r := range p.results {
-			s.Outputs = append(s.Outputs, r.Name)
-		}
+		s.Outputs = lists.Map(p.results, func(r ir.Result) string { return r.Name })
 	}
 	for l, list := range p.values {
 		s.Values[l] = []string{}
@@ -358,9 +357,7 @@ func (s *Stages) addSums(g *onnxpb.GraphProto, p *stagePlan, sums []emittedSum, 
 			s.Values[level] = slices.DeleteFunc(s.Values[level], func(name string) bool { return !read[name] })
 			outputs = s.Values[level]
 		} else if outputs == nil {
-			for _, v := range g.Output {
-				outputs = append(outputs, v.Name)
-			}
+			outputs = lists.Map(g.Output, (*onnxpb.ValueInfoProto).GetName)
 		}
 		_, _, inputs := s.nodes(g, level, outputs)
 		for name := range inputs {
@@ -442,11 +439,7 @@ func (s *Stages) Part(m *onnxpb.ModelProto, level int) (*onnxpb.ModelProto, erro
 	} else if s.Outputs != nil {
 		g.Output = slices.DeleteFunc(g.Output, func(v *onnxpb.ValueInfoProto) bool { return !slices.Contains(s.Outputs, v.Name) })
 	}
-	var outputs []string
-	for _, out := range g.Output {
-		outputs = append(outputs, out.Name)
-	}
-	nodes, needed, inputs := s.nodes(m.Graph, level, outputs)
+	nodes, needed, inputs := s.nodes(m.Graph, level, lists.Map(g.Output, (*onnxpb.ValueInfoProto).GetName))
 	g.Node = nodes
 	g.Input = slices.DeleteFunc(g.Input, func(v *onnxpb.ValueInfoProto) bool { return !needed[v.Name] })
 	for _, name := range slices.Sorted(maps.Keys(inputs)) {

@@ -17,6 +17,7 @@ import (
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
@@ -185,11 +186,7 @@ func (m *Model) modelInputs(in map[string]ort.Tensor) (map[string]ort.Tensor, er
 }
 
 func (m *Model) outputNames() []string {
-	var list []string
-	for _, out := range m.Proto.Graph.Output {
-		list = append(list, out.Name)
-	}
-	return list
+	return lists.Map(m.Proto.Graph.Output, (*onnxpb.ValueInfoProto).GetName)
 }
 
 // Check runs every model on every case in every runtime, and adds the

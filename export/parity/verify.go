@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/export/manifest"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -118,10 +119,7 @@ func verifyModel(ctx context.Context, m *manifest.Manifest, role string, lib *or
 	if session.Provider() == ort.CUDA {
 		engines = append(engines, engine{"onnxruntime (cuda, bound)", func(in map[string]ort.Tensor) (map[string]ort.Tensor, error) { return twiceBound(session, in) }})
 	}
-	var order []string
-	for _, out := range info.Outputs {
-		order = append(order, out.Name)
-	}
+	order := lists.Map(info.Outputs, func(out manifest.IOInfo) string { return out.Name })
 	size := sizeOf(in)
 	size.Model, size.Case = role, testCase
 	if err := runEngines(engines, path, info.Bound(), in, want, order, size, report); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/export/onnx"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -49,11 +50,7 @@ func runEngines(engines []engine, path string, tol onnx.Tolerance, in, want map[
 }
 
 func engineNames(engines []engine) string {
-	var list []string
-	for _, e := range engines {
-		list = append(list, e.name)
-	}
-	return strings.Join(list, " and ")
+	return strings.Join(lists.Map(engines, func(e engine) string { return e.name }), " and ")
 }
 
 // verifyTestCases runs the test cases that an export carries. Faulty graphs are for
