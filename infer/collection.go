@@ -171,8 +171,7 @@ func (p *predictor) classifyGraphs(ctx context.Context, c *data.Collection) (*Pr
 		default:
 			if p.info.RawWeight != 1 {
 				n := index.Shape[1]
-				w := ort.Float32s(slices.Repeat([]float32{p.info.RawWeight}, int(n)), n)
-				weights = &w
+				weights = new(ort.Float32s(slices.Repeat([]float32{p.info.RawWeight}, int(n)), n))
 			}
 			r.Edges += b.Graph.NumEdges()
 		}

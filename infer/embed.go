@@ -100,8 +100,7 @@ func (p *predictor) structural() (*ort.Tensor, error) {
 	n := p.ds.Graph.N
 	for _, t := range f.Tensors {
 		if x, ok := t.Data.([]float32); ok && t.Name == "x_struct" && len(t.Shape) == 2 && t.Shape[0] == n {
-			s := ort.Float32s(x, int64(n), int64(t.Shape[1]))
-			return &s, nil
+			return new(ort.Float32s(x, int64(n), int64(t.Shape[1]))), nil
 		}
 	}
 	return nil, fmt.Errorf("%s has no tensor x_struct with a row for each of the %d nodes", StructFile, n)

@@ -139,6 +139,5 @@ func (x *Info) EntryWeights(g *graph.Graph, st *graph.Structure) *ort.Tensor {
 	}
 	u := g.Undirected()
 	prior := &graph.EdgePrior{Graph: u, P: x.dataWeights(u)}
-	w := ort.Float32s(prior.OfEntries(nil, g, st, nil), int64(st.E))
-	return &w
+	return new(ort.Float32s(prior.OfEntries(nil, g, st, nil), int64(st.E)))
 }

@@ -326,8 +326,8 @@ func (j *journal) replay(r *Graph, from *Snapshot, logs []int64) (*Snapshot, err
 
 // lost says which versions damage has taken.
 func lost(err error, last int64) error {
-	var d *wal.DamageError
-	if !errors.As(err, &d) {
+	d, ok := errors.AsType[*wal.DamageError](err)
+	if !ok {
 		return err
 	}
 	if d.Next != nil {
@@ -470,9 +470,8 @@ func (j *journal) writeGraph(s *Snapshot, labels []string, keys []committedKey) 
 	if err := wal.Write(in(stateFile), slices.Values([][]byte{s.appendState(nil, sum, keys)})); err != nil {
 		return "", err
 	}
-	var memory *budget.ExceededError
 	unread := s.readBack(temporary)
-	if unread != nil && !errors.As(unread, &memory) {
+	if _, memory := errors.AsType[*budget.ExceededError](unread); unread != nil && !memory {
 		return "", fmt.Errorf("the graph cannot be read as it was written: %w", unread)
 	}
 	if err := os.Rename(temporary, path); err != nil {

@@ -405,8 +405,7 @@ func (l *layers) run(level int, c *layerCut, by *part, inputs map[string]ort.Ten
 	edges := int64(len(c.src))
 	var w *ort.Tensor
 	if c.weight != nil {
-		t := ort.Float32s(c.weight, edges)
-		w = &t
+		w = new(ort.Float32s(c.weight, edges))
 	}
 	return l.m.Run(level, c.n, inputs, ort.Int64s(append(c.src, c.dst...), 2, edges), w)
 }

@@ -85,8 +85,7 @@ func BatchInputs(b *data.Batch) (x, index ort.Tensor, weights *ort.Tensor, ids o
 	n := int64(b.Graph.N)
 	s := b.Graph.Structure()
 	if b.Graph.Weights != nil {
-		w := ort.Float32s(s.Spread(nil, b.Graph.Weights), int64(s.E))
-		weights = &w
+		weights = new(ort.Float32s(s.Spread(nil, b.Graph.Weights), int64(s.E)))
 	}
 	return ort.Float32s(b.X.ToDense().Dense, n, int64(b.X.Cols)), EdgeIndex(s), weights, ort.Int64s(b.GraphOf, n)
 }

@@ -315,8 +315,7 @@ func (o *TrainOptions) configure(model, dataset string) (*config.Config, error) 
 // LoadOptions says how a configuration wants data to be read.
 func LoadOptions(c *config.Config) data.LoadOptions {
 	seed := uint64(c.Train.Seed)
-	csbm := c.Synthetic.CSBM(seed)
-	return data.LoadOptions{Directed: c.Data.Directed, Split: c.Data.Split, Seed: seed, Synthetic: &csbm, AddEdges: c.Data.AddEdges, RemoveEdges: c.Data.RemoveEdges, Edges: c.Data.Edges,
+	return data.LoadOptions{Directed: c.Data.Directed, Split: c.Data.Split, Seed: seed, Synthetic: new(c.Synthetic.CSBM(seed)), AddEdges: c.Data.AddEdges, RemoveEdges: c.Data.RemoveEdges, Edges: c.Data.Edges,
 		NodeFeatures: data.NodeFeatures(c.Data.NodeFeatures), NoPrepare: !c.Data.Prepare, Weights: data.EdgeWeights(c.Data.Weights),
 		Tables: data.Tables{ID: c.Data.ID, Label: c.Data.Label, Source: c.Data.Source, Target: c.Data.Target, Weight: c.Data.Weight, Ignore: data.SplitNames(c.Data.Ignore), Merge: c.Data.Merge}}
 }

@@ -154,8 +154,7 @@ func optional(r *Request, name string) *ort.Tensor {
 	if r.input(name) == nil {
 		return nil
 	}
-	t := value(r, name)
-	return &t
+	return new(value(r, name))
 }
 
 // tensorInfo is an input or output of a manifest as the protocol describes it.

@@ -98,11 +98,10 @@ interrupt.`,
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		a.hint = fmt.Sprintf("Run %q for its flags.", c.CommandPath()+" --help")
-		var value *pflag.InvalidValueError
-		if errors.As(err, &value) {
+		if value, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 			flag := value.GetFlag()
 			err = fmt.Errorf("--%s: %w", flag.Name, value.Unwrap())
-			if list := (*csv.ParseError)(nil); errors.As(err, &list) {
+			if _, list := errors.AsType[*csv.ParseError](err); list {
 				err = fmt.Errorf("%w; write what has a comma or quotes in quotes, its own doubled", err)
 				if strings.Contains(flag.Usage, "@FILE") {
 					err = fmt.Errorf("%w, or --%s @FILE with one a line, as it is", err, flag.Name)

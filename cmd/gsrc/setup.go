@@ -56,8 +56,7 @@ func (f *setupFlags) apply(o *gsrc.TrainOptions) error {
 
 // optionFault marks a fault in --set as the command line's.
 func optionFault(err error) error {
-	var o *gsrc.OptionError
-	if errors.As(err, &o) {
+	if _, ok := errors.AsType[*gsrc.OptionError](err); ok {
 		return asUsage(err)
 	}
 	return err

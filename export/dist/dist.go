@@ -180,8 +180,7 @@ func (d *Dist) ClassifyKnowing(x, edgeIndex ort.Tensor, weight, known *ort.Tenso
 	case d.ReadsLabels() && len(x.Shape) == 2:
 		n, c := x.Shape[0], int64(len(d.Manifest.Classes))
 		if known == nil {
-			t := ort.Float32s(make([]float32, n*c), n, c)
-			known = &t
+			known = new(ort.Float32s(make([]float32, n*c), n, c))
 		}
 		if err := known.Check(); err != nil || known.DType != ort.Float32 || !slices.Equal(known.Shape, []int64{n, c}) {
 			return nil, fmt.Errorf("known_labels is %v of shape %v, want float32 [%d %d]: nodes, classes", known.DType, known.Shape, n, c)
@@ -271,8 +270,7 @@ func addGraph(m *manifest.Manifest, in map[string]ort.Tensor, takes map[string]b
 		return err
 	}
 	if raw := m.RawWeight; weight == nil && (raw != 0 || takes[onnx.InputEdgeWeight]) {
-		w := ort.Float32s(slices.Repeat([]float32{cmp.Or(raw, 1)}, int(edgeIndex.Shape[1])), edgeIndex.Shape[1])
-		weight = &w
+		weight = new(ort.Float32s(slices.Repeat([]float32{cmp.Or(raw, 1)}, int(edgeIndex.Shape[1])), edgeIndex.Shape[1]))
 	}
 	if takes[onnx.InputAdjacency] {
 		if nodes > onnx.MaxDenseNodes {

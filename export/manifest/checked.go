@@ -280,8 +280,7 @@ func LockFolder(dir string) (unlock func(), err error) {
 		return nil, err
 	}
 	lock, err := filelock.TryLock(filepath.Join(parent, "."+filepath.Base(dir)+".lock"))
-	var held *filelock.HeldError
-	if errors.As(err, &held) {
+	if held, ok := errors.AsType[*filelock.HeldError](err); ok {
 		held.Path = filepath.Join(dir, filepath.Base(held.Path)) // it is said of the folder
 	}
 	if err != nil {

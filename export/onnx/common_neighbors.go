@@ -156,8 +156,7 @@ func (e *emitter) pairWeights(op *ir.Op) *tensor {
 	if a.base == nil && a.dst == nil && a.src == nil {
 		return nil
 	}
-	t := e.perEdge(a)
-	return &t
+	return new(e.perEdge(a))
 }
 
 // kernelColumns is how many columns of rows are multiplied at a time.

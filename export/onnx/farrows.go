@@ -72,8 +72,7 @@ func (f *farRows) quotient() (unit tensor) {
 // blank returns x without its far rows, for what looks at the range of all rows.
 func (f *farRows) blank(e *emitter, x tensor) tensor {
 	if f.other == nil {
-		t := f.put(e.builder, x, e.binary("Sub", f.unit, f.unit))
-		f.other = &t
+		f.other = new(f.put(e.builder, x, e.binary("Sub", f.unit, f.unit)))
 	}
 	return *f.other
 }

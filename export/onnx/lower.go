@@ -201,8 +201,7 @@ func (e *emitter) emit(op *ir.Op) {
 	v := op.Results[0]
 	if result.edge == nil && result.per == nil && result.sparse == nil {
 		if e.overEdges(v) {
-			base := result.t
-			result = value{edge: &edgeValue{base: &base}}
+			result = value{edge: &edgeValue{base: new(result.t)}}
 		} else if len(e.builder.graph.Node) > before { // or else it is an operand, as of to_dense
 			was := result.t.name
 			result.t = e.rename(result.t, path, line.doc(op))
@@ -328,8 +327,7 @@ func (e *emitter) timesEdges(op *ir.Op, a, b *edgeValue) *edgeValue {
 		if y == nil {
 			return x
 		}
-		t := e.binary("Mul", *x, *y)
-		return &t
+		return new(e.binary("Mul", *x, *y))
 	}
 	return &edgeValue{part(a.base, b.base), part(a.dst, b.dst), part(a.src, b.src)}
 }

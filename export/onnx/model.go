@@ -176,11 +176,9 @@ func (e *emitter) inputs(o ModelOptions) {
 	for _, a := range e.fn.Args {
 		switch {
 		case a == e.batch:
-			t := e.batchInput(o)
-			ids = &t
+			ids = new(e.batchInput(o))
 		case a.Type.IsGraph():
-			t := e.graphInput(o)
-			index = &t
+			index = new(e.graphInput(o))
 		case e.overEdges(a):
 			weights = append(weights, a)
 		case a.Name == ArgSelfLoops:
@@ -207,9 +205,8 @@ func (e *emitter) inputs(o ModelOptions) {
 		if !e.dense() {
 			t := e.input(InputEdgeWeight, o.Docs[InputEdgeWeight], float32Type, named("num_edges"))
 			e.in("edges", func() {
-				t = e.ofLength(t, e.sizeOf(*index, 1), "edge_weight_has_every_edge", "fails where edge_weight has not as many numbers as there are edges")
+				e.weight = new(e.ofLength(t, e.sizeOf(*index, 1), "edge_weight_has_every_edge", "fails where edge_weight has not as many numbers as there are edges"))
 			})
-			e.weight = &t
 		}
 	}
 	if index != nil {
@@ -273,14 +270,12 @@ func (e *emitter) plainInput(a *ir.Value, o ModelOptions) {
 			e.in("nodes", func() {
 				// Ones for every node, without Shape.
 				zeros := e.matmul(t, e.floats("zeros", make([]float32, t.width()), t.width(), 1))
-				ones := e.rename(e.binary("Add", zeros, e.scalar(1)), "nodes/ones", "a one for every node")
-				e.nodeOnes = &ones
+				e.nodeOnes = new(e.rename(e.binary("Add", zeros, e.scalar(1)), "nodes/ones", "a one for every node"))
 			})
 		}
 		return
 	}
-	n := e.rename(e.sizeOf(t, 0), "nodes/count", "number of nodes")
-	e.nodes = &n
+	e.nodes = new(e.rename(e.sizeOf(t, 0), "nodes/count", "number of nodes"))
 }
 
 // checkPairs has the file refuse pairs of nodes that there are not: onnxruntime reads

@@ -233,8 +233,7 @@ func bindRefined(cls, enc *emitter, c *candidates, p tensor, weighted bool) {
 		case cls.overEdges(a):
 			w := &edgeValue{}
 			if weighted {
-				t := b.rename(b.concat(0, p, p), "refined/weight", "weights of the refined edges, in both directions")
-				w.base, cls.weighted = &t, true
+				w.base, cls.weighted = new(b.rename(b.concat(0, p, p), "refined/weight", "weights of the refined edges, in both directions")), true
 			}
 			cls.values[a] = value{edge: w}
 		default:

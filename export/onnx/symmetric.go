@@ -45,8 +45,7 @@ func Symmetrize(nodes int, edgeIndex ort.Tensor, weight *ort.Tensor) (ort.Tensor
 	if weight == nil {
 		return index, nil, nil
 	}
-	t := ort.Float32s(st.Spread(nil, g.Weights), int64(st.E))
-	return index, &t, nil
+	return index, new(ort.Float32s(st.Spread(nil, g.Weights), int64(st.E))), nil
 }
 
 // symmetric writes Symmetrize: a list of edges and their weights, nil for ones.
@@ -81,8 +80,7 @@ func (l *edgeList) symmetric(weight *tensor) (*edgeList, *tensor) {
 		s.into = s.dst
 		if weight != nil {
 			entry := b.binary("Div", b.gather(sorted[1], at), b.int64Const(2))
-			w := b.rename(b.gather(*weight, entry), "symmetric/weight", "weights of the edges in both directions")
-			weight = &w
+			weight = new(b.rename(b.gather(*weight, entry), "symmetric/weight", "weights of the edges in both directions"))
 		}
 	})
 	return s, weight

@@ -169,16 +169,14 @@ func (s *ExampleInputs) withNodes(nodes []int) ExampleInputs {
 	}
 	out.X = rows(s.X)
 	if s.Struct != nil {
-		t := rows(*s.Struct)
-		out.Struct = &t
+		out.Struct = new(rows(*s.Struct))
 	}
 	if s.GraphIDs != nil {
 		ids := make([]int64, len(nodes))
 		for k, i := range nodes {
 			ids[k] = s.GraphIDs.I64[i]
 		}
-		t := ort.Int64s(ids, int64(len(ids)))
-		out.GraphIDs = &t
+		out.GraphIDs = new(ort.Int64s(ids, int64(len(ids))))
 	}
 	return out
 }

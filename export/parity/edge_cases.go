@@ -85,8 +85,7 @@ func (s *ExampleInputs) edgeLists(f func(src, dst []int64, w []float32) ([]int64
 			src, dst, values := f(slices.Clone(edges.I64[:e]), slices.Clone(edges.I64[e:]), values)
 			index = ort.Int64s(slices.Concat(src, dst), 2, int64(len(src)))
 			if w != nil {
-				t := ort.Float32s(values, int64(len(values)))
-				changed[i] = &t
+				changed[i] = new(ort.Float32s(values, int64(len(values))))
 			}
 		}
 		return index, changed
@@ -211,7 +210,6 @@ func (s *ExampleInputs) reordered() ExampleInputs {
 // oneGraph returns the sample with all nodes in one graph.
 func (s *ExampleInputs) oneGraph() ExampleInputs {
 	out := *s
-	ids := ort.Int64s(make([]int64, s.Nodes()), int64(s.Nodes()))
-	out.GraphIDs = &ids
+	out.GraphIDs = new(ort.Int64s(make([]int64, s.Nodes()), int64(s.Nodes())))
 	return out
 }

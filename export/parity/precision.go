@@ -42,8 +42,7 @@ func (r *PrecisionReport) add(model string, order []string, got, want map[string
 	}
 	width := int(a.Shape[1])
 	same := agreement(a.F32, b.F32, width)
-	share := 100 * float64(same.Agree) / float64(same.Rows)
-	r.Agreement = &share
+	r.Agreement = new(100 * float64(same.Agree) / float64(same.Rows))
 	if len(s.Test) == 0 {
 		return
 	}
