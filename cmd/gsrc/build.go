@@ -22,21 +22,10 @@ import (
 
 // buildFlags are those of a build of a run.
 type buildFlags struct {
-	out          string
-	triton       string
-	lowering     onnx.Lowering
-	noWeight     bool
-	sparseX      bool
-	symmetrize   bool
-	pipeline     export.PipelineMode
-	withColumns  bool
-	opset        int
-	fp16, int8   bool
-	external     int
-	uncalibrated bool
-	unverified   bool
-	testCases    bool
-	provider     ort.Provider
+	gsrc.BuildOptions
+	out, triton string
+	fp16, int8  bool
+	provider    ort.Provider
 }
 
 func (a *app) buildCommand() *cobra.Command {
@@ -80,19 +69,19 @@ gorgonia graphs for Graphviz, one for each function; --func chooses.`,
 	flags := c.Flags()
 	flags.StringVar(&f.out, "out", "", "folder of the export; an earlier export in it is replaced")
 	flags.StringVar(&f.triton, "triton", "", "folder of a Triton model repository that the models are also written to; other models there stay")
-	parsedFlag(flags, &f.lowering, "lowering", string(onnx.DegreeBuckets), onnx.ParseLowering, "message passing: degree-buckets, precomputed-buckets (tables are inputs; fastest on large graphs), scatter, dense (an adjacency matrix; small graphs), or auto (scatter for small work, else degree-buckets)")
-	flags.BoolVar(&f.noWeight, "no-edge-weight", false, "leave out the classifier's edge weights: every edge counts the same")
-	flags.BoolVar(&f.sparseX, "sparse-x", false, "take the features in CSR (x_indptr, x_indices, x_values): faster where most are zero")
-	flags.BoolVar(&f.symmetrize, "symmetrize", false, "make the graph undirected inside the files: edge_index may list each edge in one direction, and more than once")
-	parsedFlag(flags, &f.pipeline, "pipeline", string(export.PipelineAuto), export.ParsePipelineMode, "pipeline.onnx, which refines a graph and classifies its nodes in one: auto (where the model allows it), on (or else fail) or off")
-	flags.BoolVar(&f.withColumns, "with-columns", false, "for your own tables: write "+export.WithColumnsFile+" too, which takes the columns in place of x")
-	flags.IntVar(&f.opset, "opset", onnx.OpsetVersion, "version of ONNX's operator set, 17 to 21")
+	parsedFlag(flags, &f.Lowering, "lowering", string(onnx.DegreeBuckets), onnx.ParseLowering, "message passing: degree-buckets, precomputed-buckets (tables are inputs; fastest on large graphs), scatter, dense (an adjacency matrix; small graphs), or auto (scatter for small work, else degree-buckets)")
+	flags.BoolVar(&f.NoEdgeWeight, "no-edge-weight", false, "leave out the classifier's edge weights: every edge counts the same")
+	flags.BoolVar(&f.SparseX, "sparse-x", false, "take the features in CSR (x_indptr, x_indices, x_values): faster where most are zero")
+	flags.BoolVar(&f.Symmetrize, "symmetrize", false, "make the graph undirected inside the files: edge_index may list each edge in one direction, and more than once")
+	parsedFlag(flags, &f.Pipeline, "pipeline", string(export.PipelineAuto), export.ParsePipelineMode, "pipeline.onnx, which refines a graph and classifies its nodes in one: auto (where the model allows it), on (or else fail) or off")
+	flags.BoolVar(&f.WithColumns, "with-columns", false, "for your own tables: write "+export.WithColumnsFile+" too, which takes the columns in place of x")
+	flags.IntVar(&f.Opset, "opset", onnx.OpsetVersion, "version of ONNX's operator set, 17 to 21")
 	flags.BoolVar(&f.fp16, "fp16", false, "store weights in fp16, half the size; sums stay in float32")
 	flags.BoolVar(&f.int8, "int8", false, "store and multiply the weights of linear layers in 8 bits, a quarter of the size; what goes into them is rounded too")
-	parsedFlag(flags, &f.external, "external-data", fmt.Sprintf("%dMiB", onnx.DefaultExternalData>>20), parseExternal, "weights of at least this size go to a file beside their model, such as encoder.data: bytes, KiB, MiB or GiB, or none for one file")
-	flags.BoolVar(&f.uncalibrated, "uncalibrated", false, "do not calibrate: probabilities are the softmax of the trained logits")
-	flags.BoolVar(&f.unverified, "unverified", false, "write the export without running it; the manifest says so")
-	flags.BoolVar(&f.testCases, "test-cases", false, "include the test data of every graph of the check, and of invalid ones, for checks in other runtimes (tools/conformance/engines)")
+	parsedFlag(flags, &f.ExternalData, "external-data", fmt.Sprintf("%dMiB", onnx.DefaultExternalData>>20), parseExternal, "weights of at least this size go to a file beside their model, such as encoder.data: bytes, KiB, MiB or GiB, or none for one file")
+	flags.BoolVar(&f.Uncalibrated, "uncalibrated", false, "do not calibrate: probabilities are the softmax of the trained logits")
+	flags.BoolVar(&f.Unverified, "unverified", false, "write the export without running it; the manifest says so")
+	flags.BoolVar(&f.TestCases, "test-cases", false, "include the test data of every graph of the check, and of invalid ones, for checks in other runtimes (tools/conformance/engines)")
 	parsedFlag(flags, &f.provider, "provider", string(ort.CPU), ort.ParseProvider, "verify the export on cpu, auto or cuda")
 	compile.register(flags)
 	setup.register(flags, &opts)
@@ -124,19 +113,19 @@ func parseExternal(text string) (int, error) {
 
 // buildRun exports a run.
 func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) error {
-	if f.opset < onnx.OpsetVersion || f.opset > onnx.MaxOpset {
-		return usage("--opset %d: choose %d to %d", f.opset, onnx.OpsetVersion, onnx.MaxOpset)
+	if f.Opset < onnx.OpsetVersion || f.Opset > onnx.MaxOpset {
+		return usage("--opset %d: choose %d to %d", f.Opset, onnx.OpsetVersion, onnx.MaxOpset)
 	}
-	precision, err := f.precision()
-	if err != nil {
+	var err error
+	if f.Precision, err = f.precision(); err != nil {
 		return err
 	}
-	switch dense := f.lowering == onnx.Dense; {
-	case dense && precision != onnx.FP32:
-		return usage("--%s does not go with --lowering dense: the dense form is for runtimes with few operators, and stores float32", precision)
-	case dense && f.sparseX:
+	switch dense := f.Lowering == onnx.Dense; {
+	case dense && f.Precision != onnx.FP32:
+		return usage("--%s does not go with --lowering dense: the dense form is for runtimes with few operators, and stores float32", f.Precision)
+	case dense && f.SparseX:
 		return usage("--sparse-x does not go with --lowering dense: it takes gathers, which the dense form does without")
-	case dense && f.symmetrize:
+	case dense && f.Symmetrize:
 		return usage("--symmetrize does not go with --lowering dense, which takes an adjacency matrix: make that symmetric")
 	}
 	if _, statErr := os.Stat(dir); statErr != nil {
@@ -157,9 +146,8 @@ func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) er
 			return err
 		}
 	}
-	ctx := c.Context()
-	o := gsrc.BuildOptions{Lowering: f.lowering, NoEdgeWeight: f.noWeight, SparseX: f.sparseX, Symmetrize: f.symmetrize, Pipeline: f.pipeline, WithColumns: f.withColumns, Opset: f.opset, Precision: precision, ExternalData: f.external, Uncalibrated: f.uncalibrated, Unverified: f.unverified, TestCases: f.testCases, Data: dataPath, Log: a.logf}
-	_, err = run.Build(ctx, f.out, o)
+	f.Data, f.Log = dataPath, a.logf
+	_, err = run.Build(c.Context(), f.out, f.BuildOptions)
 	var missing *ort.NotFoundError
 	if errors.Is(err, ort.ErrNoCgo) || errors.As(err, &missing) {
 		return fmt.Errorf("%w\n--unverified writes the export without running it", err)
@@ -175,7 +163,7 @@ func (a *app) buildRun(c *cobra.Command, dir, dataPath string, f *buildFlags) er
 	}
 	// The check of the build itself runs on the CPU, so that its report is the
 	// same everywhere.
-	if f.provider != ort.CPU && !f.unverified {
+	if f.provider != ort.CPU && !f.Unverified {
 		return a.verify(c, f.out, gsrc.VerifyOptions{Provider: f.provider})
 	}
 	return nil
