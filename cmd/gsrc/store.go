@@ -18,13 +18,28 @@ func halfFlag(text string) (bool, error) {
 	return text == store.Float16, nil
 }
 
-// stages shows how far the building of a store is.
-func (a *app) stages(c *cobra.Command) (show *transfer, progress func(string, int64, int64) error) {
-	show = a.newTransfer()
-	return show, func(stage string, done, total int64) error {
+// buildStore has a graph store written to dir, shows how far that is, and describes it.
+func (a *app) buildStore(c *cobra.Command, dir string, build func(progress func(string, int64, int64) error) error) error {
+	show := a.newTransfer()
+	err := build(func(stage string, done, total int64) error {
 		show.count(stage, int(done), int(total))
 		return c.Context().Err()
+	})
+	show.finish()
+	if err != nil {
+		return err
 	}
+	s, err := store.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	var bytes int64
+	for _, x := range s.Arrays {
+		bytes += s.Bytes(x.Name)
+	}
+	a.logf("%s: %d nodes, %d edges, %d features, %s", dir, s.Nodes, s.Edges, s.Features, budget.Format(bytes))
+	return nil
 }
 
 func (a *app) dataConvertCommand() *cobra.Command {
@@ -44,14 +59,10 @@ func (a *app) dataConvertCommand() *cobra.Command {
 				return err
 			}
 			tables.apply(&o.Load)
-			var show *transfer
-			show, o.Progress = a.stages(c)
-			err := data.Convert(args[0], out, o)
-			show.finish()
-			if err != nil {
-				return err
-			}
-			return a.describeStore(out)
+			return a.buildStore(c, out, func(progress func(string, int64, int64) error) error {
+				o.Progress = progress
+				return data.Convert(args[0], out, o)
+			})
 		},
 	}
 	flags := c.Flags()
@@ -65,20 +76,6 @@ func (a *app) dataConvertCommand() *cobra.Command {
 	flags.Uint64Var(&o.Load.Seed, "seed", 0, "seed of the synthetic graph")
 	flags.BoolVar(&o.Force, "force", false, "replace a graph store")
 	return c
-}
-
-func (a *app) describeStore(dir string) error {
-	s, err := store.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	var bytes int64
-	for _, x := range s.Arrays {
-		bytes += s.Bytes(x.Name)
-	}
-	a.logf("%s: %d nodes, %d edges, %d features, %s", dir, s.Nodes, s.Edges, s.Features, budget.Format(bytes))
-	return nil
 }
 
 func (a *app) dataVerifyCommand() *cobra.Command {
@@ -140,16 +137,12 @@ marked in the array planted. Edges that are drawn twice are dropped.`,
 				if err := p.Check(); err != nil {
 					return asUsage(err)
 				}
-				var show *transfer
-				show, opts.Progress = a.stages(c)
-				opts.Memory, _ = budget.Default()
-				opts.Memory /= 2
-				err := store.Generate(out, p, opts)
-				show.finish()
-				if err != nil {
-					return err
-				}
-				return a.describeStore(out)
+				return a.buildStore(c, out, func(progress func(string, int64, int64) error) error {
+					opts.Progress = progress
+					opts.Memory, _ = budget.Default()
+					opts.Memory /= 2
+					return store.Generate(out, p, opts)
+				})
 			}
 			if o.Wrong == 0 {
 				o.Wrong = -1
