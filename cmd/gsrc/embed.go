@@ -23,7 +23,7 @@ the same graph or another one.`,
 			if err := provider.apply(&o.Provider, &o.Device, &o.MemoryLimit); err != nil {
 				return err
 			}
-			if err := refuseUndirected(c, args[0]); err != nil {
+			if err := tables.applyOther(c, args[0], &o.Load); err != nil {
 				return err
 			}
 			if out == "" {
@@ -32,7 +32,6 @@ the same graph or another one.`,
 			if _, err := infer.EmbeddingFormat(out); err != nil {
 				return asUsage(err)
 			}
-			tables.apply(&o.Load)
 			o.Log, o.Load.Output = a.logf, out
 			e, err := gsrc.Embed(c.Context(), args[0], path, o)
 			if err != nil {
@@ -50,8 +49,6 @@ the same graph or another one.`,
 	flags.StringVar(&out, "out", "", "file to write: .csv, .npz or .parquet, or /dev/stdout, which gets CSV")
 	provider.register(flags)
 	numberFlag(flags, &o.Threads, "threads", 0, 0, "threads, 0 for one per processor")
-	tables.register(flags)
-	flags.BoolVar(&o.Load.Directed, "directed", false, exportDirected)
-	flags.Uint64Var(&o.Load.Seed, "seed", 0, "seed of the synthetic graph, for an export with --data "+data.Synthetic)
+	tables.registerOther(flags, &o.Load, "seed of the synthetic graph, for an export with --data "+data.Synthetic)
 	return c
 }

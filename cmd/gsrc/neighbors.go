@@ -27,10 +27,9 @@ Nodes are named by their ids in the data, or by number from 0.`,
 			if err := required(c, "data", "nodes", "out"); err != nil {
 				return err
 			}
-			if err := refuseUndirected(c, args[0]); err != nil {
+			if err := tables.applyOther(c, args[0], &o.Load); err != nil {
 				return err
 			}
-			tables.apply(&o.Load)
 			o.Log = a.logf
 			s, err := infer.Neighbors(c.Context(), args[0], path, nodes, o)
 			if err != nil {
@@ -49,8 +48,6 @@ Nodes are named by their ids in the data, or by number from 0.`,
 	flags.StringVar(&out, "out", "", "folder to write")
 	parsedFlag(flags, &o.Provider, "provider", string(ort.Auto), ort.ParseProvider, "auto, cpu or cuda, where edges of a new graph are refined")
 	numberFlag(flags, &o.Threads, "threads", 0, 0, "threads, 0 for one per processor")
-	tables.register(flags)
-	flags.BoolVar(&o.Load.Directed, "directed", false, exportDirected)
-	flags.Uint64Var(&o.Load.Seed, "seed", 0, "seed of the synthetic graph")
+	tables.registerOther(flags, &o.Load, "seed of the synthetic graph")
 	return c
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/abbrev"
 	"github.com/gsrc-dev/gsrc/internal/budget"
-	runs "github.com/gsrc-dev/gsrc/run"
 	"github.com/gsrc-dev/gsrc/train"
 	"github.com/spf13/cobra"
 )
@@ -58,9 +57,6 @@ adds checksums to an export or a run of an earlier version, once all else holds.
 	return c
 }
 
-// exportDirected describes --directed of commands that read data for an export.
-const exportDirected = "keep the direction of edges, for an export of an earlier version that does not say whether its training did"
-
 // isRun reports whether a folder is that of a run, or of several, not of an export. One
 // whose run.json is missing is a run still, so that this is what is said.
 func isRun(dir string) bool {
@@ -77,15 +73,6 @@ func refuseForRun(c *cobra.Command, dir string) error {
 		return usage("--%s is for exports, and %s is a run", name, dir)
 	}
 	return nil
-}
-
-// refuseUndirected refuses --directed=false for a run or an export that was trained on a directed
-// graph, and reads others alike.
-func refuseUndirected(c *cobra.Command, dir string) error {
-	if given(c, "directed") == "" || c.Flag("directed").Value.String() == "true" {
-		return nil
-	}
-	return runs.RefuseUndirected(dir)
 }
 
 // verifyRun checks the files of a run.
@@ -153,7 +140,7 @@ is printed to standard error.`,
 			if err := provider.apply(&o.Provider, &o.Device, &o.MemoryLimit); err != nil {
 				return err
 			}
-			if err := refuseUndirected(c, args[0]); err != nil {
+			if err := tables.applyOther(c, args[0], &o.Load); err != nil {
 				return err
 			}
 			need := []string{"data", "out"}
@@ -169,7 +156,6 @@ is printed to standard error.`,
 			if _, err := infer.GraphFormat(out); err != nil {
 				return asUsage(err)
 			}
-			tables.apply(&o.Load)
 			var err error
 			if o.Nodes, err = readNames(nodes); err != nil {
 				return err
@@ -197,9 +183,7 @@ is printed to standard error.`,
 	flags.StringSliceVar(&nodes, "nodes", nil, "only these nodes: ids, or @FILE with one a line")
 	provider.register(flags)
 	numberFlag(flags, &o.Threads, "threads", 0, 0, "threads, 0 for one per processor")
-	tables.register(flags)
-	flags.BoolVar(&o.Load.Directed, "directed", false, exportDirected)
-	flags.Uint64Var(&o.Load.Seed, "seed", 0, "seed of the synthetic graph")
+	tables.registerOther(flags, &o.Load, "seed of the synthetic graph")
 	return c
 }
 

@@ -35,7 +35,7 @@ edge_index does in PyTorch Geometric. A summary is printed to standard error.`,
 			if err := required(c, "out"); err != nil {
 				return err
 			}
-			if err := refuseUndirected(c, args[0]); err != nil {
+			if err := tables.applyOther(c, args[0], &o.Predict.Load); err != nil {
 				return err
 			}
 			switch {
@@ -55,7 +55,6 @@ edge_index does in PyTorch Geometric. A summary is printed to standard error.`,
 				}
 				o.Threshold = &threshold
 			}
-			tables.apply(&o.Predict.Load)
 			o.Predict.Log, o.Predict.Load.Output, o.Streamed = a.logf, out, true
 			g, err := gsrc.Refine(c.Context(), args[0], o)
 			if err != nil {
@@ -82,9 +81,7 @@ edge_index does in PyTorch Geometric. A summary is printed to standard error.`,
 	flags.StringVar(&o.Data, "data", "", "the graph to refine; of a run, without it, the training's")
 	parsedFlag(flags, &o.Predict.Provider, "provider", string(ort.Auto), ort.ParseProvider, "run an export on auto, cpu or cuda")
 	numberFlag(flags, &o.Predict.Threads, "threads", 0, 0, "threads of an export, 0 for one per processor")
-	tables.register(flags)
-	flags.BoolVar(&o.Predict.Load.Directed, "directed", false, exportDirected)
-	flags.Uint64Var(&o.Predict.Load.Seed, "seed", 0, "seed of the synthetic graph, for an export with --data "+data.Synthetic)
+	tables.registerOther(flags, &o.Predict.Load, "seed of the synthetic graph, for an export with --data "+data.Synthetic)
 	return c
 }
 

@@ -62,10 +62,9 @@ those for health must then carry it.`,
 			case o.Timeout <= 0 || o.Drain < 0 || o.Grace <= 0:
 				return usage("--timeout and --grace are positive, --drain not negative")
 			}
-			if err := refuseUndirected(c, args[0]); err != nil {
+			if err := tables.applyOther(c, args[0], &o.Predict.Load); err != nil {
 				return err
 			}
-			tables.apply(&o.Predict.Load)
 			o.LogWriter = a.logInBackground()
 			logger, err := requestLog(a.stderr, logLevel, logFormat)
 			if err != nil {
@@ -123,9 +122,7 @@ those for health must then carry it.`,
 	flags.DurationVar(&o.Grace, "grace", 23*time.Second, "how long requests in progress may go on after that before they are cut off")
 	provider.register(flags)
 	numberFlag(flags, &o.Predict.Threads, "threads", 0, 0, "threads of onnxruntime, 0 for one for every second processor")
-	tables.register(flags)
-	flags.BoolVar(&o.Predict.Load.Directed, "directed", false, exportDirected)
-	flags.Uint64Var(&o.Predict.Load.Seed, "seed", 0, "seed of the synthetic graph")
+	tables.registerOther(flags, &o.Predict.Load, "seed of the synthetic graph")
 	return c
 }
 

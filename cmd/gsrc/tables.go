@@ -8,6 +8,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	runs "github.com/gsrc-dev/gsrc/run"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -84,6 +85,24 @@ func (f *tableFlags) set() (list []string) {
 // apply enters the flags in options of reading.
 func (f *tableFlags) apply(o *data.LoadOptions) {
 	o.Tables, o.NoPrepare, o.Weights = f.tables, f.noPrepare, f.edgeWeights()
+}
+
+// registerOther registers the flags of commands that read data for a run or an export; seed describes
+// --seed.
+func (f *tableFlags) registerOther(flags *pflag.FlagSet, o *data.LoadOptions, seed string) {
+	f.register(flags)
+	flags.BoolVar(&o.Directed, "directed", false, "keep the direction of edges, for an export of an earlier version that does not say whether its training did")
+	flags.Uint64Var(&o.Seed, "seed", 0, seed)
+}
+
+// applyOther is apply for the run or export in dir, and refuses --directed=false for one that was
+// trained on a directed graph, and reads others alike.
+func (f *tableFlags) applyOther(c *cobra.Command, dir string, o *data.LoadOptions) error {
+	f.apply(o)
+	if c.Flags().Changed("directed") && !o.Directed {
+		return runs.RefuseUndirected(dir)
+	}
+	return nil
 }
 
 func (a *app) dataInitCommand() *cobra.Command {
