@@ -233,31 +233,24 @@ func describeStack(s *pyg.Stack) string {
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "layer\tkind\tcolumns\tactivation\targuments\n")
 	for i, l := range s.Layers {
-		var args []string
-		flag := func(name string, v bool) { args = append(args, fmt.Sprintf("%s=%v", name, v)) }
+		var args []any // names and values
 		switch l.Kind {
 		case pyg.GCN:
-			flag("bias", l.Bias)
-			flag("normalize", l.Normalize)
-			flag("add_self_loops", l.SelfLoops)
-			flag("improved", l.Improved)
+			args = []any{"bias", l.Bias, "normalize", l.Normalize, "add_self_loops", l.SelfLoops, "improved", l.Improved}
 		case pyg.GAT:
-			args = append(args, fmt.Sprintf("heads=%d", l.Heads))
-			flag("concat", l.Concat)
-			args = append(args, "add_self_loops=true", fmt.Sprintf("negative_slope=%g", l.Slope))
-			flag("bias", l.Bias)
-			flag("residual", l.Residual)
+			args = []any{"heads", l.Heads, "concat", l.Concat, "add_self_loops", true, "negative_slope", l.Slope, "bias", l.Bias, "residual", l.Residual}
 		case pyg.SAGE:
-			args = append(args, "aggr="+l.Aggregate)
-			flag("bias", l.Bias)
-			flag("root_weight", l.Root)
-			flag("normalize", l.Normalize)
+			args = []any{"aggr", l.Aggregate, "bias", l.Bias, "root_weight", l.Root, "normalize", l.Normalize}
 		case pyg.Linear:
-			flag("bias", l.Bias)
+			args = []any{"bias", l.Bias}
 		case pyg.BatchNorm:
-			args = append(args, fmt.Sprintf("eps=%g", l.Eps))
+			args = []any{"eps", l.Eps}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d → %d\t%s\t%s\n", l.Name, l.Kind, l.In, l.Out, s.ActivationBehind(i), strings.Join(args, " "))
+		var given []string
+		for arg := range slices.Chunk(args, 2) {
+			given = append(given, fmt.Sprintf("%v=%v", arg...))
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d → %d\t%s\t%s\n", l.Name, l.Kind, l.In, l.Out, s.ActivationBehind(i), strings.Join(given, " "))
 	}
 	w.Flush() // to memory: it cannot fail
 	if s.Features != "none" {
