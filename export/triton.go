@@ -133,8 +133,8 @@ func tritonConfiguration(name string, m *manifest.Manifest, role string) ([]byte
 			var dims []string
 			for _, d := range io.Shape {
 				dim := "-1"
-				if n, ok := d.(float64); ok { // a number from the manifest's JSON
-					dim = fmt.Sprint(int64(n))
+				if n, fixed := manifest.Dimension(d); fixed {
+					dim = fmt.Sprint(n)
 				}
 				dims = append(dims, dim)
 			}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 )
 
@@ -106,18 +107,15 @@ func (f *file) bound(r *Request) (bound, error) {
 	for name, dims := range f.outputs {
 		n := int64(1)
 		for _, d := range dims {
-			switch d := d.(type) {
-			case float64:
-				n = budget.Mul(n, int64(d))
-			case int64:
-				n = budget.Mul(n, d)
-			case string:
-				if d == "num_nodes" || d == "num_graphs" {
-					n = budget.Mul(n, nodes) // a batch has not more graphs than nodes
-				} else {
-					n = budget.Mul(n, entries+budget.Mul(nodes, proposed))
-				}
+			size, fixed := manifest.Dimension(d)
+			switch {
+			case fixed:
+			case d == "num_nodes" || d == "num_graphs": // a batch has not more graphs than nodes
+				size = nodes
+			default:
+				size = entries + budget.Mul(nodes, proposed)
 			}
+			n = budget.Mul(n, size)
 		}
 		b.elements[name] = n
 	}

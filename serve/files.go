@@ -168,15 +168,10 @@ func tensorInfo(io manifest.IOInfo) TensorInfo {
 
 // shape turns a manifest's shape, of numbers and names, into the protocol's.
 func shape(dims []any) []int64 {
-	list := make([]int64, len(dims))
-	for i, d := range dims {
-		list[i] = -1
-		switch n := d.(type) {
-		case float64: // from JSON
-			list[i] = int64(n)
-		case int64:
-			list[i] = n
+	return lists.Map(dims, func(d any) int64 {
+		if n, fixed := manifest.Dimension(d); fixed {
+			return n
 		}
-	}
-	return list
+		return -1
+	})
 }

@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/internal/budget"
 )
@@ -27,10 +28,8 @@ type Metadata struct {
 const modelVersion = "1"
 
 func find(infos []TensorInfo, name string) *TensorInfo {
-	for i := range infos {
-		if infos[i].Name == name {
-			return &infos[i]
-		}
+	if i := slices.IndexFunc(infos, func(t TensorInfo) bool { return t.Name == name }); i >= 0 {
+		return &infos[i]
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/infer"
 )
@@ -48,12 +49,8 @@ func (m *nodes) infer(ctx context.Context, r *Request) (*Result, error) {
 	n, c := int64(len(a.probabilities)/len(classes)), len(classes)
 	labels, numbers := make([]string, n), make([]int64, n)
 	for i := range labels {
-		best := 0
-		for k, p := range a.probabilities[i*c : (i+1)*c] {
-			if p > a.probabilities[i*c+best] {
-				best = k
-			}
-		}
+		row := a.probabilities[i*c : (i+1)*c]
+		best := slices.Index(row, slices.Max(row))
 		labels[i], numbers[i] = classes[best], int64(best)
 	}
 	return &Result{GraphVersion: a.version, Outputs: []Tensor{

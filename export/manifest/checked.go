@@ -219,7 +219,7 @@ func (m *Manifest) agree(role string, s *ort.Session) error {
 				return differ(fmt.Sprintf("%s %d", x.kind, i), fmt.Sprintf("%s %s %v", io.Name, io.DType, io.Shape), fmt.Sprintf("%s %s %v", want.Name, want.DType, want.Dims))
 			}
 			for k, d := range io.Shape {
-				if n, fixed := dimension(d); fixed && n != want.Dims[k] || !fixed && want.Dims[k] >= 0 {
+				if n, fixed := Dimension(d); fixed && n != want.Dims[k] || !fixed && want.Dims[k] >= 0 {
 					return differ("the shape of "+io.Name, io.Shape, want.Dims)
 				}
 			}
@@ -258,8 +258,8 @@ func HopsText(n *int) string {
 	return strconv.Itoa(*n)
 }
 
-// dimension reads a dimension of an [IOInfo]; it is not fixed where it has a name.
-func dimension(d any) (n int64, fixed bool) {
+// Dimension reads a dimension of an [IOInfo]; it is not fixed where it has a name.
+func Dimension(d any) (n int64, fixed bool) {
 	switch n := d.(type) {
 	case float64: // from JSON
 		return int64(n), true

@@ -353,7 +353,7 @@ func (m *Manifest) validateIO(io IOInfo) error {
 		if len(io.Shape) != 2 {
 			return fmt.Errorf("%s has the shape %v", io.Name, io.Shape)
 		}
-		if have, fixed := dimension(io.Shape[1]); fixed && have != int64(n) {
+		if have, fixed := Dimension(io.Shape[1]); fixed && have != int64(n) {
 			return fmt.Errorf("%s has %d columns, and num_features is %d and classes are %d", io.Name, have, m.NumFeatures, len(m.Classes))
 		}
 	}
