@@ -129,12 +129,12 @@ func (e *Embedding) WriteFile(path string) error {
 		return err
 	}
 	n := len(e.Values) / max(1, e.Width)
-	id := column{name: "id", number: func(i int) int64 { return int64(i) }}
+	id := numbers("id", func(i int) int64 { return int64(i) })
 	switch {
 	case e.IDs != nil:
-		id = column{name: "id", text: func(i int) string { return e.IDs[i] }}
+		id = texts("id", func(i int) string { return e.IDs[i] })
 	case e.Selected != nil:
-		id.number = func(i int) int64 { return int64(e.Selected[i]) }
+		id = numbers("id", func(i int) int64 { return int64(e.Selected[i]) })
 	}
 	return atomicfile.Write(path, func(w io.Writer) error {
 		if format == "npz" {
@@ -144,7 +144,7 @@ func (e *Embedding) WriteFile(path string) error {
 		}
 		columns := []column{id}
 		for c := range e.Width {
-			columns = append(columns, column{name: fmt.Sprintf("e%d", c), float: func(i int) float32 { return e.Values[i*e.Width+c] }})
+			columns = append(columns, floats(fmt.Sprintf("e%d", c), func(i int) float32 { return e.Values[i*e.Width+c] }))
 		}
 		if format == "csv" {
 			return writeCSV(w, n, columns, nil)

@@ -547,17 +547,17 @@ func (s *Snapshot) writeNodes(w io.Writer, labels []string) error {
 		}
 		return ""
 	}
-	return writeCSV(w, len(nodes), []column{{name: "id", text: func(i int) string { return s.name(int(nodes[i])) }}, {name: "label", text: label}}, nil)
+	return writeCSV(w, len(nodes), []column{texts("id", func(i int) string { return s.name(int(nodes[i])) }), texts("label", label)}, nil)
 }
 
 func (s *Snapshot) writeEdges(w io.Writer) error {
 	edges := s.graph.Edges
 	columns := []column{
-		{name: "source", text: func(i int) string { return s.name(int(edges[i][0])) }},
-		{name: "target", text: func(i int) string { return s.name(int(edges[i][1])) }},
+		texts("source", func(i int) string { return s.name(int(edges[i][0])) }),
+		texts("target", func(i int) string { return s.name(int(edges[i][1])) }),
 	}
 	if s.graph.Weights != nil {
-		columns = append(columns, column{name: "weight", float: func(i int) float32 { return inData(s.r.p.info.Weights, s.graph.Weights[i]) }})
+		columns = append(columns, floats("weight", func(i int) float32 { return inData(s.r.p.info.Weights, s.graph.Weights[i]) }))
 	}
 	return writeCSV(w, len(edges), columns, nil)
 }

@@ -238,9 +238,9 @@ func (s *Subgraph) Write(dir string) error {
 		n--
 	}
 	columns := []column{
-		{name: "row", number: func(i int) int64 { return int64(i) }},
-		{name: "id", text: func(i int) string { return s.IDs[i] }},
-		{name: "asked", text: func(i int) string { return strconv.FormatBool(i < s.Asked) }},
+		numbers("row", func(i int) int64 { return int64(i) }),
+		texts("id", func(i int) string { return s.IDs[i] }),
+		texts("asked", func(i int) string { return strconv.FormatBool(i < s.Asked) }),
 	}
 	var rows bytes.Buffer
 	if err := writeCSV(&rows, n, columns, nil); err != nil {

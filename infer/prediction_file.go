@@ -35,13 +35,13 @@ func (r *Prediction) write(w io.Writer, format string, progress func(done, total
 	if r.Selected != nil {
 		n, row = len(r.Selected), func(i int) int { return r.Selected[i] }
 	}
-	id := column{name: "id", number: func(i int) int64 { return int64(row(i)) }}
+	id := numbers("id", func(i int) int64 { return int64(row(i)) })
 	if r.IDs != nil {
-		id = column{name: "id", text: func(i int) string { return r.IDs[row(i)] }}
+		id = texts("id", func(i int) string { return r.IDs[row(i)] })
 	}
-	columns := []column{id, {name: "label", text: func(i int) string { return r.Classes[r.Predicted[row(i)]] }}}
+	columns := []column{id, texts("label", func(i int) string { return r.Classes[r.Predicted[row(i)]] })}
 	for c, class := range r.Classes {
-		columns = append(columns, column{name: "p_" + class, float: func(i int) float32 { return r.Probabilities[row(i)*len(r.Classes)+c] }})
+		columns = append(columns, floats("p_"+class, func(i int) float32 { return r.Probabilities[row(i)*len(r.Classes)+c] }))
 	}
 	probabilities := func(i int) []float32 { i = row(i); return r.Probabilities[i*len(r.Classes) : (i+1)*len(r.Classes)] }
 	switch format {

@@ -89,23 +89,23 @@ func (g *RefinedGraph) Write(w io.Writer, format string) error {
 		return g.Offset[g.graphOf(e.Source)]
 	}
 	columns := []column{
-		{name: "source", number: func(i int) int64 { return int64(g.edge(i).Source - base(g.edge(i))) }},
-		{name: "target", number: func(i int) int64 { return int64(g.edge(i).Target - base(g.edge(i))) }},
-		{name: "weight", float: func(i int) float32 { return g.edge(i).Weight }},
-		{name: "probability", float: func(i int) float32 { return g.edge(i).Probability }},
-		{name: "status", text: func(i int) string { return g.edge(i).Status }},
+		numbers("source", func(i int) int64 { return int64(g.edge(i).Source - base(g.edge(i))) }),
+		numbers("target", func(i int) int64 { return int64(g.edge(i).Target - base(g.edge(i))) }),
+		floats("weight", func(i int) float32 { return g.edge(i).Weight }),
+		floats("probability", func(i int) float32 { return g.edge(i).Probability }),
+		texts("status", func(i int) string { return g.edge(i).Status }),
 	}
 	if g.Weighted {
-		columns = slices.Insert(columns, 4, column{name: "data_weight", float: func(i int) float32 { return g.edge(i).DataWeight }})
+		columns = slices.Insert(columns, 4, floats("data_weight", func(i int) float32 { return g.edge(i).DataWeight }))
 	}
 	for _, e := range g.Evidence {
-		columns = append(columns, column{name: onnx.EvidencePrefix + e.Source, float: func(i int) float32 { return e.Values[g.edge(i).Candidate] }})
+		columns = append(columns, floats(onnx.EvidencePrefix+e.Source, func(i int) float32 { return e.Values[g.edge(i).Candidate] }))
 	}
 	if g.Offset != nil {
-		columns = slices.Insert(columns, 0, column{name: "graph", number: func(i int) int64 { return int64(g.graphOf(g.edge(i).Source)) }})
+		columns = slices.Insert(columns, 0, numbers("graph", func(i int) int64 { return int64(g.graphOf(g.edge(i).Source)) }))
 	} else if g.NodeIDs != nil && format != "npz" {
-		columns[0] = column{name: "source", text: func(i int) string { return g.NodeIDs[g.edge(i).Source] }}
-		columns[1] = column{name: "target", text: func(i int) string { return g.NodeIDs[g.edge(i).Target] }}
+		columns[0] = texts("source", func(i int) string { return g.NodeIDs[g.edge(i).Source] })
+		columns[1] = texts("target", func(i int) string { return g.NodeIDs[g.edge(i).Target] })
 	}
 	switch format {
 	case "csv":

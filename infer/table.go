@@ -15,13 +15,28 @@ import (
 	"github.com/sbinet/npyio"
 )
 
-// column is a column of a table that is written to a file. One of the functions is set,
-// which gives its values by row.
+// column is a column of a table that is written to a file: of texts, numbers or floats. Its values
+// are given by row.
 type column struct {
-	name   string
-	text   func(row int) string
-	number func(row int) int64
-	float  func(row int) float32
+	name  string
+	node  parquet.Node // its type in a Parquet file
+	value func(row int) parquet.Value
+	cell  func(row int) string // of a CSV file
+	array func(rows int) any   // for npyio
+}
+
+func texts(name string, f func(row int) string) column {
+	return column{name, parquet.String(), func(i int) parquet.Value { return parquet.ByteArrayValue([]byte(f(i))) }, f, func(n int) any { return collect(n, f) }}
+}
+
+func numbers(name string, f func(row int) int64) column {
+	return column{name, parquet.Leaf(parquet.Int64Type), func(i int) parquet.Value { return parquet.Int64Value(f(i)) },
+		func(i int) string { return strconv.FormatInt(f(i), 10) }, func(n int) any { return collect(n, f) }}
+}
+
+func floats(name string, f func(row int) float32) column {
+	return column{name, parquet.Leaf(parquet.FloatType), func(i int) parquet.Value { return parquet.FloatValue(f(i)) },
+		func(i int) string { return strconv.FormatFloat(float64(f(i)), 'g', -1, 32) }, func(n int) any { return collect(n, f) }}
 }
 
 // rowsAtOnce is how many rows are written between two words on progress.
@@ -54,14 +69,7 @@ func writeCSV(w io.Writer, n int, columns []column, progress func(done, total in
 	err := eachRow(n, progress, func(first, end int) error {
 		for r := first; r < end; r++ {
 			for i := range columns {
-				switch x := &columns[i]; {
-				case x.text != nil:
-					row[i] = x.text(r)
-				case x.number != nil:
-					row[i] = strconv.FormatInt(x.number(r), 10)
-				default:
-					row[i] = strconv.FormatFloat(float64(x.float(r)), 'g', -1, 32)
-				}
+				row[i] = columns[i].cell(r)
 			}
 			if err := c.Write(row); err != nil {
 				return err
@@ -90,18 +98,11 @@ const rowGroupValues = 4 << 20
 // writeParquet writes n rows. Columns with the name in dict are dictionary-encoded.
 func writeParquet(w io.Writer, n int, columns []column, dict string, progress func(done, total int)) error {
 	g := orderedGroup{Group: parquet.Group{}}
-	for i := range columns {
-		x := &columns[i]
-		switch {
-		case x.text != nil && x.name == dict:
-			g.Group[x.name] = parquet.Encoded(parquet.String(), &parquet.RLEDictionary)
-		case x.text != nil:
-			g.Group[x.name] = parquet.String()
-		case x.number != nil:
-			g.Group[x.name] = parquet.Leaf(parquet.Int64Type)
-		default:
-			g.Group[x.name] = parquet.Leaf(parquet.FloatType)
+	for _, x := range columns {
+		if x.name == dict {
+			x.node = parquet.Encoded(x.node, &parquet.RLEDictionary)
 		}
+		g.Group[x.name] = x.node
 	}
 	sorted := g.Group.Fields()
 	for i := range columns {
@@ -115,16 +116,7 @@ func writeParquet(w io.Writer, n int, columns []column, dict string, progress fu
 		for r := first; r < end; r++ {
 			row := make(parquet.Row, len(columns))
 			for i := range columns {
-				var v parquet.Value
-				switch x := &columns[i]; {
-				case x.text != nil:
-					v = parquet.ByteArrayValue([]byte(x.text(r)))
-				case x.number != nil:
-					v = parquet.Int64Value(x.number(r))
-				default:
-					v = parquet.FloatValue(x.float(r))
-				}
-				row[i] = v.Level(0, 0, i)
+				row[i] = columns[i].value(r).Level(0, 0, i)
 			}
 			rows = append(rows, row)
 		}
@@ -145,18 +137,7 @@ type array struct {
 }
 
 // arrayOf collects n rows of a column.
-func (c *column) arrayOf(n int) array {
-	a := array{name: c.name}
-	switch {
-	case c.text != nil:
-		a.value = collect(n, c.text)
-	case c.number != nil:
-		a.value = collect(n, c.number)
-	default:
-		a.value = collect(n, c.float)
-	}
-	return a
-}
+func (c *column) arrayOf(n int) array { return array{name: c.name, value: c.array(n)} }
 
 func collect[T any](n int, f func(int) T) []T {
 	all := make([]T, n)
