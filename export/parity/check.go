@@ -160,28 +160,23 @@ func (m *Model) ofGiven(in, symmetric, want map[string]ort.Tensor) {
 // modelInputs turns inputs of the sparse form into what the file takes.
 func (m *Model) modelInputs(in map[string]ort.Tensor) (map[string]ort.Tensor, error) {
 	x, hasX := in[onnx.SparseArg]
+	out := maps.Clone(in)
 	if m.Sparse && hasX {
-		in = maps.Clone(in)
-		if err := onnx.AddSparse(in); err != nil {
+		if err := onnx.AddSparse(out); err != nil {
 			return nil, err
 		}
 	}
 	index, hasGraph := in[onnx.InputEdgeIndex]
-	if !hasGraph || m.Lowering != onnx.Dense && m.Lowering != onnx.PrecomputedBuckets {
-		return in, nil
-	}
-	if m.Lowering == onnx.PrecomputedBuckets {
-		out := maps.Clone(in)
+	switch {
+	case hasGraph && m.Lowering == onnx.PrecomputedBuckets:
 		return out, onnx.AddTables(out, int(x.Shape[0]), m.Symmetric)
+	case hasGraph && m.Lowering == onnx.Dense:
+		a, err := onnx.Adjacency(int(x.Shape[0]), index, onnx.EdgeWeight(in))
+		delete(out, onnx.InputEdgeIndex)
+		delete(out, onnx.InputEdgeWeight)
+		out[onnx.InputAdjacency] = a
+		return out, err
 	}
-	a, err := onnx.Adjacency(int(x.Shape[0]), index, onnx.EdgeWeight(in))
-	if err != nil {
-		return nil, err
-	}
-	out := maps.Clone(in)
-	delete(out, onnx.InputEdgeIndex)
-	delete(out, onnx.InputEdgeWeight)
-	out[onnx.InputAdjacency] = a
 	return out, nil
 }
 
