@@ -203,10 +203,7 @@ func Build(ctx context.Context, dir string, o BuildOptions) (*manifest.Manifest,
 	if err := o.addPreprocess(ctx, models, files); err != nil {
 		return nil, nil, err
 	}
-	var checked []*parity.Model
-	for i := range models {
-		checked = append(checked, &models[i].Model)
-	}
+	checked := lists.Of(len(models), func(i int) *parity.Model { return &models[i].Model })
 	check := o.checks()
 	check.Reference = reference
 	report, err := check.Check(ctx, checked, files)

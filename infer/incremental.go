@@ -13,6 +13,7 @@ import (
 	"github.com/gsrc-dev/gsrc/export/dist"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
@@ -55,11 +56,7 @@ func newIncremental(r *Graph, s *Snapshot) (*incremental, error) {
 	g := s.graph
 	inc := &incremental{r: r, of: s, n: g.N, pool: kernels.NewPool(r.p.o.Threads)}
 	rows := func(c *kernels.CSR) [][]int32 {
-		list := make([][]int32, g.N)
-		for v := range list {
-			list[v] = slices.Clone(c.Col[c.RowPtr[v]:c.RowPtr[v+1]])
-		}
-		return list
+		return lists.Of(g.N, func(v int) []int32 { return slices.Clone(c.Col[c.RowPtr[v]:c.RowPtr[v+1]]) })
 	}
 	st := g.Structure()
 	inc.in = rows(st.In)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/export/dist"
 	"github.com/gsrc-dev/gsrc/export/onnx"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
@@ -224,10 +225,7 @@ var (
 func (l *layers) level(level int, rows []int32, x *matrix, in func() entriesOf) error {
 	whole := rows == nil
 	if whole {
-		rows = make([]int32, l.n)
-		for i := range rows {
-			rows[i] = int32(i)
-		}
+		rows = lists.Of(l.n, func(v int) int32 { return int32(v) })
 	}
 	sums, edges := l.m.SumsOf(level)
 	var cuts []*layerCut

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 )
 
 // WriteFile writes the predictions to a file in one of [GraphFormats], by its
@@ -52,7 +53,7 @@ func (r *Prediction) write(w io.Writer, format string, progress func(done, total
 		return writeParquet(w, n, columns, "label", progress)
 	case "npz":
 		return writeNPZ(w, []array{id.arrayOf(n),
-			{name: "class", value: collect(n, func(i int) int64 { return int64(r.Predicted[row(i)]) })},
+			{name: "class", value: lists.Of(n, func(i int) int64 { return int64(r.Predicted[row(i)]) })},
 			columns[1].arrayOf(n), {name: "classes", value: r.Classes},
 			{name: "probability", write: func(w io.Writer) error { return writeMatrix(w, n, len(r.Classes), probabilities, progress) }}})
 	case "json":

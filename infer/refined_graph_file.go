@@ -11,6 +11,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 	"github.com/gsrc-dev/gsrc/internal/nearest"
 )
 
@@ -111,13 +112,10 @@ func (g *RefinedGraph) Write(w io.Writer, format string) error {
 	case "csv":
 		return writeCSV(w, n, columns, nil)
 	case "npz":
-		var arrays []array
-		for i := range columns {
-			arrays = append(arrays, columns[i].arrayOf(n))
-		}
+		arrays := lists.Map(columns, func(x column) array { return x.arrayOf(n) })
 		nodes := []int64{int64(g.N)}
 		if g.Offset != nil {
-			nodes = collect(len(g.Offset)-1, func(i int) int64 { return int64(g.Offset[i+1] - g.Offset[i]) })
+			nodes = lists.Of(len(g.Offset)-1, func(i int) int64 { return int64(g.Offset[i+1] - g.Offset[i]) })
 		}
 		if arrays = append(arrays, array{name: "num_nodes", value: nodes}); g.NodeIDs != nil {
 			arrays = append(arrays, array{name: "node_id", value: g.NodeIDs})

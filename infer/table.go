@@ -13,6 +13,8 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/sbinet/npyio"
+
+	"github.com/gsrc-dev/gsrc/internal/lists"
 )
 
 // column is a column of a table that is written to a file: of texts, numbers or floats. Its values
@@ -26,17 +28,17 @@ type column struct {
 }
 
 func texts(name string, f func(row int) string) column {
-	return column{name, parquet.String(), func(i int) parquet.Value { return parquet.ByteArrayValue([]byte(f(i))) }, f, func(n int) any { return collect(n, f) }}
+	return column{name, parquet.String(), func(i int) parquet.Value { return parquet.ByteArrayValue([]byte(f(i))) }, f, func(n int) any { return lists.Of(n, f) }}
 }
 
 func numbers(name string, f func(row int) int64) column {
 	return column{name, parquet.Leaf(parquet.Int64Type), func(i int) parquet.Value { return parquet.Int64Value(f(i)) },
-		func(i int) string { return strconv.FormatInt(f(i), 10) }, func(n int) any { return collect(n, f) }}
+		func(i int) string { return strconv.FormatInt(f(i), 10) }, func(n int) any { return lists.Of(n, f) }}
 }
 
 func floats(name string, f func(row int) float32) column {
 	return column{name, parquet.Leaf(parquet.FloatType), func(i int) parquet.Value { return parquet.FloatValue(f(i)) },
-		func(i int) string { return strconv.FormatFloat(float64(f(i)), 'g', -1, 32) }, func(n int) any { return collect(n, f) }}
+		func(i int) string { return strconv.FormatFloat(float64(f(i)), 'g', -1, 32) }, func(n int) any { return lists.Of(n, f) }}
 }
 
 // rowsAtOnce is how many rows are written between two words on progress.
@@ -59,10 +61,7 @@ func eachRow(n int, progress func(done, total int), write func(first, end int) e
 // writeCSV writes a header and n rows.
 func writeCSV(w io.Writer, n int, columns []column, progress func(done, total int)) error {
 	c := csv.NewWriter(w)
-	row := make([]string, len(columns))
-	for i := range columns {
-		row[i] = columns[i].name
-	}
+	row := lists.Map(columns, func(x column) string { return x.name })
 	if err := c.Write(row); err != nil {
 		return err
 	}
@@ -138,14 +137,6 @@ type array struct {
 
 // arrayOf collects n rows of a column.
 func (c *column) arrayOf(n int) array { return array{name: c.name, value: c.array(n)} }
-
-func collect[T any](n int, f func(int) T) []T {
-	all := make([]T, n)
-	for i := range all {
-		all[i] = f(i)
-	}
-	return all
-}
 
 func writeNPZ(w io.Writer, arrays []array) error {
 	z := zip.NewWriter(w)

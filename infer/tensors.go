@@ -7,6 +7,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -47,11 +48,7 @@ func ClassNames(names []string, classes int) []string {
 	if len(names) > 0 {
 		return names
 	}
-	names = make([]string, classes)
-	for i := range names {
-		names[i] = strconv.Itoa(i)
-	}
-	return names
+	return lists.Of(classes, strconv.Itoa)
 }
 
 // classNumbers finds classes of a model by what data call them: by their names, or else as whole numbers,

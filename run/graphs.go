@@ -10,6 +10,7 @@ import (
 	"github.com/gsrc-dev/gsrc/export/parity"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/infer"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/gsrc-dev/gsrc/train"
 )
@@ -38,11 +39,8 @@ const sampledGraphs = 32
 // of the test split, as exported models take it.
 func (g graphTask) sample(t *train.Model, test []int32) (parity.ExampleInputs, error) {
 	c := g.c
-	var graphs []int32
 	n := min(sampledGraphs, len(c.Graphs))
-	for i := range n {
-		graphs = append(graphs, int32(i*len(c.Graphs)/n))
-	}
+	graphs := lists.Of(n, func(i int) int32 { return int32(i * len(c.Graphs) / n) })
 	var s parity.ExampleInputs
 	for _, g := range test {
 		row := slices.Index(graphs, g)

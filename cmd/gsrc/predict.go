@@ -15,6 +15,7 @@ import (
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/abbrev"
 	"github.com/gsrc-dev/gsrc/internal/budget"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 	"github.com/gsrc-dev/gsrc/train"
 	"github.com/spf13/cobra"
 )
@@ -246,11 +247,7 @@ func (a *app) judge(p *gsrc.Prediction) {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(w, "label, then predicted")
-	names := make([]string, len(p.Classes))
-	for c, name := range p.Classes {
-		names[c] = printable(name)
-	}
-	names = abbrev.Names(names, 12)
+	names := abbrev.Names(lists.Map(p.Classes, printable), 12)
 	for _, name := range names {
 		fmt.Fprintf(w, "\t%s", name)
 	}

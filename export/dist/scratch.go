@@ -12,6 +12,7 @@ import (
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/internal/budget"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -286,11 +287,7 @@ func (d *Dist) probeInputs(role string, p probe) (map[string]ort.Tensor, error) 
 		case "pairs":
 			in[io.Name] = index
 		case onnx.InputGraphIDs:
-			ids := make([]int64, n)
-			for v := range ids {
-				ids[v] = int64(v)
-			}
-			in[io.Name] = ort.Int64s(ids, int64(n))
+			in[io.Name] = ort.Int64s(lists.Of(n, func(v int) int64 { return int64(v) }), int64(n))
 		case onnx.InputK:
 			in[io.Name] = ort.Int64s([]int64{int64(p.k)}, 1)
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/gsrc-dev/gsrc/internal/lists"
 )
 
 // bucketSum is the lowering DegreeBuckets: sums over rows of like width. The tables are
@@ -132,10 +134,7 @@ func (s *bucketSum) add(h, index tensor) tensor {
 		return s.b.gather(h, index)
 	}
 	if c.isFixed() && entryByEntry(c.n, h.width()) {
-		var parts []tensor
-		for _, column := range s.columns(index) {
-			parts = append(parts, s.b.gather(h, column))
-		}
+		parts := lists.Map(s.columns(index), func(column tensor) tensor { return s.b.gather(h, column) })
 		return s.b.op("Sum", h.dtype, parts[0].dims, parts)
 	}
 	rows := s.b.gather(h, index)

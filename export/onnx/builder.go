@@ -310,13 +310,7 @@ func (b *builder) widths(list []int) tensor {
 }
 
 // upTo lists 0, 1, …, n−1.
-func upTo(n int) []int64 {
-	list := make([]int64, n)
-	for i := range list {
-		list[i] = int64(i)
-	}
-	return list
-}
+func upTo(n int) []int64 { return lists.Of(n, func(i int) int64 { return int64(i) }) }
 
 // filled returns a tensor of one repeated value whose shape is a value.
 func (b *builder) filled(shape tensor, dtype onnxpb.TensorProto_DataType, raw []byte, dims ...dim) tensor {

@@ -260,10 +260,7 @@ func toReference(t ort.Tensor) *ir.Tensor {
 }
 
 func fromReference(t *ir.Tensor) ort.Tensor {
-	data := make([]float32, len(t.Data))
-	for i, v := range t.Data {
-		data[i] = float32(v)
-	}
+	data := lists.Map(t.Data, func(v float64) float32 { return float32(v) })
 	return ort.Float32s(data, lists.Map(t.Shape, func(d int) int64 { return int64(d) })...)
 }
 

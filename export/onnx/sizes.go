@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 )
 
 // sizes names dimensions whose size only a run tells, equal ones alike. onnxruntime's memory
@@ -32,11 +33,7 @@ func (b *builder) nameSizes() {
 		}
 	}
 	for _, t := range b.graph.Initializer {
-		shape := make([]dim, len(t.Dims))
-		for i, n := range t.Dims {
-			shape[i] = dim{n: n}
-		}
-		s.dims[t.Name] = shape
+		s.dims[t.Name] = lists.Map(t.Dims, func(n int64) dim { return dim{n: n} })
 		if t.DataType == int32(Int64Type) && len(t.Dims) < 2 && len(t.RawData) <= 64 {
 			for v := range slices.Chunk(t.RawData, 8) {
 				s.elements[t.Name] = append(s.elements[t.Name], dim{n: int64(binary.LittleEndian.Uint64(v))})
@@ -102,10 +99,7 @@ func (s *sizes) node(n *onnxpb.NodeProto) {
 
 // result returns the dimensions of a node's results, nil where the operator does not tell.
 func (s *sizes) result(n *onnxpb.NodeProto) []dim {
-	in := make([][]dim, len(n.Input))
-	for i, name := range n.Input {
-		in[i] = s.dims[name]
-	}
+	in := lists.Map(n.Input, func(name string) []dim { return s.dims[name] })
 	var x []dim
 	if len(in) > 0 {
 		x = slices.Clone(in[0])

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/gsrc-dev/gsrc/internal/lists"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
 
@@ -68,10 +69,6 @@ func BuildTables(nodes int, edgeIndex ort.Tensor) (*Tables, error) {
 		}
 		return hubs, pieces, first
 	}
-	node := make([]int, nodes)
-	for v := range node {
-		node[v] = v
-	}
 	zeros := sumOf(all.rows)
 	t.Restore = make([]int64, nodes)
 	for v, d := range t.Degree {
@@ -79,7 +76,7 @@ func BuildTables(nodes int, edgeIndex ort.Tensor) (*Tables, error) {
 			t.Restore[v] = zeros
 		}
 	}
-	hubs, pieces, first := level(node, t.Degree, all)
+	hubs, pieces, first := level(lists.Of(nodes, func(v int) int { return v }), t.Degree, all)
 	second := rowsOf(pieces, segmentWidths)
 	t.SegmentRows, t.Segments = second.rows, slices.Repeat([]int64{all.rows[len(rowWidths)-1]}, int(second.entries))
 	for k, v := range hubs {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/export/onnx"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
@@ -172,10 +173,7 @@ func (s *ExampleInputs) withNodes(nodes []int) ExampleInputs {
 		out.Struct = new(rows(*s.Struct))
 	}
 	if s.GraphIDs != nil {
-		ids := make([]int64, len(nodes))
-		for k, i := range nodes {
-			ids[k] = s.GraphIDs.I64[i]
-		}
+		ids := lists.Map(nodes, func(i int) int64 { return s.GraphIDs.I64[i] })
 		out.GraphIDs = new(ort.Int64s(ids, int64(len(ids))))
 	}
 	return out
@@ -232,11 +230,7 @@ func (s *ExampleInputs) mapEdges(f func(i, j int64) (int64, int64, bool)) Exampl
 func (s *ExampleInputs) extended(more int) ExampleInputs {
 	n := s.Nodes()
 	more = min(more, n)
-	nodes := make([]int, n+more)
-	for i := range nodes {
-		nodes[i] = i % n
-	}
-	out := s.withNodes(nodes)
+	out := s.withNodes(lists.Of(n+more, func(i int) int { return i % n }))
 	return out.edgeLists(func(src, dst []int64, w []float32) ([]int64, []int64, []float32) {
 		for k := range more {
 			a := int64(n + k)

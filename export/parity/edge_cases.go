@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/gsrc-dev/gsrc/export/onnx"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 	"github.com/gsrc-dev/gsrc/rng"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
@@ -140,10 +141,7 @@ func (s *ExampleInputs) duplicated() ExampleInputs {
 // looped adds two self-loops to every node, one before and one behind the edges.
 func (s *ExampleInputs) looped() ExampleInputs {
 	n := s.Nodes()
-	loops := make([]int64, n)
-	for i := range loops {
-		loops[i] = int64(i)
-	}
+	loops := lists.Of(n, func(i int) int64 { return int64(i) })
 	weights := slices.Repeat([]float32{0.25}, n)
 	return s.edgeLists(func(src, dst []int64, w []float32) ([]int64, []int64, []float32) {
 		if w != nil {
@@ -175,11 +173,7 @@ func (s *ExampleInputs) shuffled() ExampleInputs {
 func (s *ExampleInputs) hub(edges int) ExampleInputs {
 	n := s.Nodes()
 	more := max(1, min(edges, hubFeatures/max(1, int(s.X.Shape[1]))))
-	nodes := make([]int, more+1)
-	for i := range nodes {
-		nodes[i] = i % n
-	}
-	out := s.withNodes(nodes)
+	out := s.withNodes(lists.Of(more+1, func(i int) int { return i % n }))
 	return out.edgeLists(func(_, _ []int64, w []float32) ([]int64, []int64, []float32) {
 		src, dst := make([]int64, 2*edges), make([]int64, 2*edges)
 		for k := range edges {
@@ -187,10 +181,7 @@ func (s *ExampleInputs) hub(edges int) ExampleInputs {
 			src[2*k], dst[2*k+1] = v, v
 		}
 		if w != nil {
-			w = make([]float32, 2*edges)
-			for k := range w {
-				w[k] = 0.25 + float32(k%7)/8
-			}
+			w = lists.Of(2*edges, func(k int) float32 { return 0.25 + float32(k%7)/8 })
 		}
 		return src, dst, w
 	})
@@ -200,11 +191,7 @@ func (s *ExampleInputs) hub(edges int) ExampleInputs {
 // graph_ids nor the edges are sorted.
 func (s *ExampleInputs) reordered() ExampleInputs {
 	n := s.Nodes()
-	nodes := make([]int, n)
-	for i := range nodes {
-		nodes[i] = n - 1 - i
-	}
-	return s.induced(nodes)
+	return s.induced(lists.Of(n, func(i int) int { return n - 1 - i }))
 }
 
 // oneGraph returns the sample with all nodes in one graph.

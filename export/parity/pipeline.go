@@ -11,6 +11,7 @@ import (
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
 )
@@ -355,11 +356,7 @@ func (o *Options) clearCase(ctx context.Context, m *Model, c Example) (map[strin
 				return in, r, err
 			}
 		}
-		nodes := make([]int, n/2)
-		for i := range nodes {
-			nodes[i] = i
-		}
-		c.ExampleInputs = c.induced(nodes)
+		c.ExampleInputs = c.induced(lists.Of(n/2, func(i int) int { return i }))
 	}
 }
 

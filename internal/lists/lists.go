@@ -11,3 +11,12 @@ func Map[T, U any](list []T, f func(T) U) []U {
 	}
 	return out
 }
+
+// Of returns what f makes of 0 to n-1.
+func Of[T any](n int, f func(i int) T) []T {
+	list := make([]T, n)
+	for i := range list {
+		list[i] = f(i)
+	}
+	return list
+}

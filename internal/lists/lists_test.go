@@ -14,3 +14,9 @@ func TestMap(t *testing.T) {
 		t.Errorf("%q of no elements", got)
 	}
 }
+
+func TestOf(t *testing.T) {
+	if got := Of(3, strconv.Itoa); !slices.Equal(got, []string{"0", "1", "2"}) {
+		t.Errorf("%q", got)
+	}
+}
