@@ -17,6 +17,7 @@ import (
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 	"github.com/gsrc-dev/gsrc/internal/rss"
 	"github.com/gsrc-dev/gsrc/metrics"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
@@ -646,10 +647,7 @@ func probabilities(out map[string]ort.Tensor, existing []bool) ([]float32, error
 // ones, and holds them against the labels, numbers of classes of these names.
 func (r *Prediction) choose(labels []int32, names []string) {
 	predicted := metrics.Argmax(r.Probabilities, len(r.Classes))
-	r.Predicted = make([]int, len(predicted))
-	for i, c := range predicted {
-		r.Predicted[i] = int(c)
-	}
+	r.Predicted = lists.Map(predicted, func(c int32) int { return int(c) })
 	number := classNumbers(r.Classes)
 	known := make([]int32, 0, len(labels))
 	mapped := make([]int32, len(labels))

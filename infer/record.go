@@ -6,6 +6,8 @@ import (
 	"errors"
 	"math"
 	"slices"
+
+	"github.com/gsrc-dev/gsrc/internal/lists"
 )
 
 // commit is what a journal's record holds: the updates that made a version together.
@@ -213,11 +215,7 @@ func (d *decoder) floats() []float32 {
 		if d.bad {
 			return nil
 		}
-		x := make([]float32, n)
-		for i := range x {
-			x[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))
-		}
-		return x
+		return lists.Of(int(n), func(i int) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:])) })
 	}
 	x, at := make([]float32, n), uint64(0)
 	for range d.count(5) {

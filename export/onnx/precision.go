@@ -9,6 +9,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/export/onnxpb"
 	"github.com/gsrc-dev/gsrc/internal/half"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 	"github.com/gsrc-dev/gsrc/ir"
 )
 
@@ -133,10 +134,7 @@ func (e *emitter) quantizedWeight(op *ir.Op) (w weight8, ok bool) {
 	}
 	// Unsigned around 128: products of signed and unsigned bytes saturate on
 	// processors with AVX2 and no VNNI.
-	raw := make([]byte, len(data))
-	for i, x := range data {
-		raw[i] = byte(128 + math.RoundToEven(float64(x/scale[i%columns])))
-	}
+	raw := lists.Of(len(data), func(i int) byte { return byte(128 + math.RoundToEven(float64(data[i]/scale[i%columns]))) })
 	w.values = e.initializer(e.layers.param(v.Name)+"/uint8", uint8Type, raw, []int{rows, columns})
 	w.zero = e.initializer("const", uint8Type, []byte{128}, nil)
 	w.scale = e.floats(e.layers.param(v.Name)+"/scale", scale, columns)

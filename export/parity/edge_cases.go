@@ -38,20 +38,14 @@ const (
 // also some in one direction and some in both.
 func Examples(s ExampleInputs, lowering onnx.Lowering, symmetrize bool) []Example {
 	sub := s.induced(s.neighbourhood(sampleNodes))
-	n := sub.Nodes()
-	var first []int
-	for i := range n {
-		if i%2 == 0 {
-			first = append(first, i)
-		}
-	}
+	even := lists.Of((sub.Nodes()+1)/2, func(i int) int { return 2 * i })
 	cases := []Example{{trainingCase, s}, {testCase, sub}}
 	if len(s.X.F32) <= largestCopy {
 		cases = append(cases, Example{"larger graph", s.extended(s.Nodes()/10 + 1)})
 	}
 	cases = append(cases,
 		Example{"isolated nodes", sub.keepEdges(func(i, j int64) bool { return i%2 == 0 && j%2 == 0 })},
-		Example{"half the nodes", sub.induced(first)},
+		Example{"half the nodes", sub.induced(even)},
 		Example{"no edges", sub.keepEdges(func(i, j int64) bool { return false })},
 		Example{"one edge", sub.oneEdge()},
 		Example{"duplicate edges", sub.duplicated()},
