@@ -26,26 +26,16 @@ const (
 
 // answerBytes bounds the bytes of an answer, of the outputs that are wanted.
 func (b *bound) answerBytes(m *Metadata, r *Request, binary formats) int64 {
+	type bytes struct{ json, binary int64 } // of an element
+	sizes := map[string]bytes{FP32: {jsonFloat, 4}, INT64: {jsonInt, 8}, BYTES: {3 + jsonChar*b.text, 4 + b.text}}
 	sum := int64(1 << 10)
 	for _, o := range m.Outputs {
 		if r.Outputs != nil && !slices.Contains(r.Outputs, o.Name) {
 			continue
 		}
-		inBinary := binary.of(o.Name)
-		var each int64
-		switch {
-		case o.Datatype == FP32 && inBinary:
-			each = 4
-		case o.Datatype == FP32:
-			each = jsonFloat
-		case o.Datatype == INT64 && inBinary:
-			each = 8
-		case o.Datatype == INT64:
-			each = jsonInt
-		case inBinary:
-			each = 4 + b.text
-		default:
-			each = 3 + jsonChar*b.text
+		each := sizes[o.Datatype].json
+		if binary.of(o.Name) {
+			each = sizes[o.Datatype].binary
 		}
 		sum = plus(sum, budget.Mul(b.elements[o.Name], each))
 	}
