@@ -26,13 +26,6 @@ func (f *profileFlags) register(flags *pflag.FlagSet) {
 	numberFlag(flags, &f.steps, "profile-steps", 20, 1, "with --profile: runs of each function on the time line, and classifier steps in the CPU profile")
 }
 
-func (f *profileFlags) check(stepsGiven bool) error {
-	if f.file == "" && stepsGiven {
-		return usage("--profile-steps needs --profile FILE")
-	}
-	return nil
-}
-
 // profile watches a training run: the first steps of every function on a time
 // line, and the processor until that many steps of the last phase are done. Without
 // --profile it is the observer alone.

@@ -88,8 +88,8 @@ checkpoint. Ctrl-C stops with a checkpoint, and
 // check returns what is wrong with the command line by itself.
 func (f *trainFlags) check(c *cobra.Command) error {
 	changed := c.Flags().Changed
-	if err := f.profile.check(changed("profile-steps")); err != nil {
-		return err
+	if f.profile.file == "" && changed("profile-steps") {
+		return usage("--profile-steps needs --profile FILE")
 	}
 	switch f.opts.Baselines = runs.Baselines(f.baselines); f.opts.Baselines {
 	case runs.NoBaselines, runs.AllBaselines:
