@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -34,16 +35,26 @@ func (r *tableReader) nodeColumns(t *table, header []string, from, edges tableFi
 		return c, err
 	}
 	if c.id < 0 {
-		var near string
-		if c.id, near, err = guessID(from, edges, r.mem); err != nil {
+		ids, near, err := guessID(from, edges, func(i int) bool {
+			name := header[i]
+			return i != c.label && i != c.split && name != r.asked.time && x.Columns[name] == "" && !r.ignored(name) && !r.reads(name)
+		}, r.mem)
+		if err != nil {
 			return c, err
 		}
-		if c.id < 0 {
+		if len(ids) == 0 {
 			e := t.fault(0, "the header has no id column").hint("nodes.csv starts with a header such as id,label,split,f0,f1; --id says which column holds the ids%s", near)
 			if len(header) == 1 {
 				e.Hint = separatorHint(header[0])
 			}
 			return c, e
+		}
+		if c.id = ids[0]; len(ids) > 1 {
+			var names []string
+			for _, i := range ids {
+				names = append(names, quote(header[i]))
+			}
+			return c, t.fault(c.id, "the columns %s all differ in every row, edges may refer to any of them, and no name says which is the id", nameSome(names)).hint("say which with --id, or leave the others out with --ignore")
 		}
 		r.note(t.file, "the column %s is taken as the id: it differs in every row, and edges refer to it; --id says otherwise", quote(header[c.id]))
 	}
@@ -111,21 +122,22 @@ func (r *tableReader) masks(file string, header []string, c *nodeColumns) {
 }
 
 // guessID returns the column of a table of nodes that has another text in every row, and to which the
-// first edges refer; -1 if there is none, and what speaks against the one that comes nearest. One with a few empty
-// cells is taken where no fuller one qualifies.
-func guessID(nodes, edges tableFile, mem *budget.Reservation) (id int, near string, err error) {
+// first edges refer; none if there is none, and what speaks against the one that comes nearest. One with a few empty
+// cells is taken where no fuller one qualifies. There are several where as many of all edges refer to each, and
+// they are not free alone.
+func guessID(nodes, edges tableFile, free func(i int) bool, mem *budget.Reservation) (ids []int, near string, err error) {
 	const most = 32 // columns that are looked at
 	sample := sampleRows(edges, mem)
 	t := newTable(nodes, mem)
 	defer t.close()
 	if t.next(); t.err != nil {
-		return -1, "", t.err
+		return nil, "", t.err
 	}
 	header := slices.Clone(t.row)
 	gaps, rows := make([]int, min(len(t.row), most)), 0
-	sets, twice := make([]map[string]bool, len(gaps)), make([]string, len(gaps))
+	sets, twice := make([]map[string]int, len(gaps)), make([]string, len(gaps))
 	for j := range sets {
-		sets[j] = map[string]bool{}
+		sets[j] = map[string]int{} // rows
 	}
 	claimed := int64(0)
 	defer func() { mem.Shrink(claimed) }()
@@ -139,45 +151,49 @@ func guessID(nodes, edges tableFile, mem *budget.Reservation) (id int, near stri
 				gaps[j]++
 				continue
 			}
-			if set[s] {
+			if _, ok := set[s]; ok {
 				sets[j], twice[j] = nil, strings.Clone(s)
 				continue
 			}
 			claim(mem, 64+int64(len(s)))
 			claimed += 64 + int64(len(s))
-			set[strings.Clone(s)] = true
+			set[strings.Clone(s)] = rows
 		}
 	}
 	if t.err != nil {
-		return -1, "", t.err
+		return nil, "", t.err
 	}
-	best, hits := -1, 0
+	refers := func(j int, row []string) int { // 1 where the row has two texts of the column
+		ends := 0
+		for _, s := range row {
+			if _, ok := sets[j][s]; ok {
+				ends++
+			}
+		}
+		return min(ends/2, 1)
+	}
+	hits := 0
 	for _, j := range byGaps(gaps) {
-		set, n := sets[j], 0
-		if gaps[j] > max(1, rows/10) || best >= 0 && gaps[j] > gaps[best] && 2*hits > len(sample)-1 {
+		n := 0
+		if gaps[j] > max(1, rows/10) || ids != nil && gaps[j] > gaps[ids[0]] && 2*hits > len(sample)-1 {
 			break
 		}
 		for _, row := range sample {
-			ends := 0
-			for _, s := range row {
-				if set[s] {
-					ends++
-				}
-			}
-			if ends >= 2 {
-				n++
-			}
+			n += refers(j, row)
 		}
 		if n > hits {
-			best, hits = j, n
+			ids, hits = nil, n
+		}
+		if n > 0 && n == hits {
+			ids = append(ids, j)
 		}
 	}
 	if 2*hits > len(sample)-1 {
-		return best, "", nil
+		return chooseID(ids, edges, free, refers, func(i, j int) bool { return maps.Equal(sets[i], sets[j]) }, mem), "", nil
 	}
 	j := slices.IndexFunc(header[:len(sets)], identifier)
 	if j < 0 {
-		j = slices.IndexFunc(sets, func(set map[string]bool) bool { return len(set) > 0 })
+		j = slices.IndexFunc(sets, func(set map[string]int) bool { return len(set) > 0 })
 	}
 	switch {
 	case j < 0:
@@ -188,7 +204,28 @@ func guessID(nodes, edges tableFile, mem *budget.Reservation) (id int, near stri
 	case len(sample) > 1:
 		near = fmt.Sprintf("; %s differs in every row, but few edges refer to it: their first row is %s", quote(header[j]), quoteSome(sample[1]))
 	}
-	return -1, near, nil
+	return nil, near, nil
+}
+
+// chooseID returns those of the columns to which most edges refer, of all of them: the free ones, if there
+// are any, and one of those that are the same.
+func chooseID(ids []int, edges tableFile, free func(i int) bool, refers func(i int, row []string) int, same func(i, j int) bool, mem *budget.Reservation) []int {
+	if slices.ContainsFunc(ids, free) {
+		ids = slices.DeleteFunc(ids, func(i int) bool { return !free(i) })
+	}
+	if ids = slices.CompactFunc(ids, same); len(ids) < 2 {
+		return ids
+	}
+	t := newTable(edges, mem)
+	defer t.close()
+	hits := make([]int, len(ids))
+	for t.next() {
+		for k, i := range ids {
+			hits[k] += refers(i, t.row)
+		}
+	}
+	most, k := slices.Max(hits), -1
+	return slices.DeleteFunc(ids, func(int) bool { k++; return hits[k] < most })
 }
 
 // byGaps are the numbers of columns, those with fewer empty cells first.

@@ -803,3 +803,29 @@ func TestSpellingsOfClasses(t *testing.T) {
 		}
 	}
 }
+
+// Where edges refer to several columns alike, none is taken for the id by its place.
+func TestColumnsThatCouldBeTheID(t *testing.T) {
+	nodes := "row_nr,customer_nr,copy,x\n1,3,3,a\n2,1,1,b\n3,2,2,a\n"
+	load := func(nodes, edges string, o Tables) (*Dataset, error) {
+		return Load(writeFiles(t, map[string]string{nodesFile: nodes, edgesFile: "payer,payee\n" + edges}), LoadOptions{Tables: o})
+	}
+	_, err := load(nodes, "1,2\n2,3\n", Tables{})
+	wantError(t, err, `nodes.csv:1:1: "row_nr": the columns "row_nr", "customer_nr" all differ in every row`, "say which with --id, or leave the others out with --ignore")
+	pandas := strings.NewReplacer("\n1,", "\n0,", "\n2,", "\n1,", "\n3,", "\n2,").Replace(nodes)
+	late := strings.Repeat("1,2\n", 150) + "2,3\n"
+	for _, c := range []struct {
+		nodes, edges string
+		o            Tables
+		want         string
+	}{
+		{nodes, "1,2\n2,3\n", Tables{ID: "customer_nr"}, "customer_nr"},
+		{nodes, "1,2\n2,3\n", Tables{Ignore: []string{"row_nr"}}, "customer_nr"},
+		{pandas, late, Tables{}, "customer_nr"}, // the last edge decides
+		{strings.ReplaceAll(nodes, "copy", "id"), "1,2\n2,3\n", Tables{}, "id"},
+	} {
+		if ds, err := load(c.nodes, c.edges, c.o); err != nil || ds.Roles.ID != c.want {
+			t.Errorf("with %+v, want %s: %v", c.o, c.want, err)
+		}
+	}
+}
