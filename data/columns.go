@@ -43,6 +43,11 @@ type profile struct {
 	padding         string         // the first of them
 	counted         map[string]int // values that are no numbers, and how often they are there
 	overflow        bool           // too many of them
+
+	long   int                // whole numbers beyond 2^53, of which float64 has not all
+	longs  map[string]bool    // different texts of them
+	firsts map[float64]string // the first of each number
+	merged string             // two texts of one number
 }
 
 // Gaps are what a cell holds, in any case, where its value is missing.
@@ -166,6 +171,9 @@ func (p *profile) add(s string, mem *budget.Reservation) {
 			p.padded++
 			p.padding = cmp.Or(p.padding, strings.Clone(s))
 		}
+		if math.Abs(x) >= 1<<53 && strings.Trim(s, "0123456789-") == "" {
+			p.addLong(s, x, mem)
+		}
 		return
 	}
 	if _, ok := yesNo(s); ok {
@@ -211,6 +219,32 @@ func (p *profile) add(s string, mem *budget.Reservation) {
 	p.counted[s]++
 }
 
+// addLong notes a whole number beyond 2^53.
+func (p *profile) addLong(s string, x float64, mem *budget.Reservation) {
+	p.long++
+	if p.longs[s] || len(p.longs) >= mostDistinct {
+		return
+	}
+	if p.longs == nil {
+		p.longs, p.firsts = map[string]bool{}, map[float64]string{}
+	}
+	claim(mem, 200+int64(len(s)))
+	s = strings.Clone(s)
+	p.longs[s] = true
+	if first := p.firsts[x]; first != "" {
+		p.merged = cmp.Or(p.merged, first+" and "+s)
+	} else {
+		p.firsts[x] = s
+	}
+}
+
+// codes reports whether a column of numbers is a category, since their texts tell more of them apart than numbers
+// do, and have rows enough.
+func (p *profile) codes() bool {
+	n := p.rows - p.missing
+	return p.merged != "" && p.numbers == n && 2*p.long > n && len(p.longs) < mostDistinct && (n < fewRows || 2*len(p.longs) <= p.long)
+}
+
 // kind says what a column is, or why it is left out.
 func (p *profile) kind(name string) (k schema.Kind, out string) {
 	n := p.rows - p.missing
@@ -221,6 +255,8 @@ func (p *profile) kind(name string) (k schema.Kind, out string) {
 		return schema.Ignore, "it is empty"
 	case p.constant && p.missing == 0 && p.rows > 1:
 		return schema.Ignore, "every row has the same value, " + quote(p.first)
+	case p.codes():
+		return schema.Category, ""
 	case 2*p.numbers > n:
 		switch {
 		case p.numbers < n: // the others are faults

@@ -406,8 +406,16 @@ func (r *tableReader) choose(file string, nt *nodeTable) (columns []columnValues
 		case family[j]:
 		default:
 			p := &nt.profiles[j]
-			if kind, reason = p.kind(name); kind == schema.Number && p.padded > 1 {
-				r.note(file, "the column %s is taken as numbers, of which %d begin with a zero, such as %s: where they are codes, %s = \"category\" in %s says so", quote(name), p.padded, p.padding, quote(name), SchemaFile)
+			codes := ""
+			switch kind, reason = p.kind(name); {
+			case kind != schema.Number:
+			case p.padded > 1:
+				codes = fmt.Sprintf("%d begin with a zero, such as %s", p.padded, p.padding)
+			case p.merged != "":
+				codes = "some beyond 2^53 become equal, such as " + p.merged
+			}
+			if codes != "" {
+				r.note(file, "the column %s is taken as numbers, of which %s: where they are codes, %s = \"category\" in %s says so", quote(name), codes, quote(name), SchemaFile)
 			}
 		}
 		switch {

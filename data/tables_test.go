@@ -737,6 +737,22 @@ func TestCodesAreNoted(t *testing.T) {
 	}
 }
 
+// Whole numbers of which float64 makes fewer are a category, or noted where nearly all of them differ.
+func TestLongCodes(t *testing.T) {
+	var nodes strings.Builder
+	nodes.WriteString("id,branch,wei,far,x\n")
+	for i := range 40 {
+		fmt.Fprintf(&nodes, "n%d,16500000000000000%02d,1%018d,%d,%d\n", i, i%5*3, i*i*20, 1650000000000000000+int64(i%5)<<40, i*7%31)
+	}
+	ds := mustLoad(t, writeFiles(t, map[string]string{nodesFile: nodes.String(), edgesFile: "source,target\nn0,n1\n"}), LoadOptions{})
+	if c := ds.Columns.Columns; len(c) != 4 || c[0].Kind != schema.Category || len(c[0].Categories) != 5 || c[1].Kind != schema.Number || c[2].Kind != schema.Number {
+		t.Errorf("the columns are %+v", c)
+	}
+	if wantNotes(t, ds, `"wei" is taken as numbers, of which some beyond 2^53 become equal, such as 1000000000000000000 and 1000000000000000020: where they are codes, "wei" = "category"`); strings.Count(strings.Join(ds.Notes, " "), "is taken as numbers") != 1 {
+		t.Errorf("the notes are %q", ds.Notes)
+	}
+}
+
 // Columns most of whose cells are nothing like those of a model's training are told of.
 func TestColumnsUnlikeTheTraining(t *testing.T) {
 	table := func(row func(i int) string) string {
