@@ -142,6 +142,9 @@ func dressing(s string) (signs string) {
 	return signs
 }
 
+// padded reports whether a text is a whole number that begins with a zero, as codes do.
+func padded(s string) bool { return len(s) > 1 && s[0] == '0' && strings.Trim(s, "0123456789") == "" }
+
 func isNumber(s string) bool { _, ok := number(s); return ok }
 
 func (p *profile) add(s string, mem *budget.Reservation) {
@@ -167,7 +170,7 @@ func (p *profile) add(s string, mem *budget.Reservation) {
 		if x == 0 {
 			p.zeros++
 		}
-		if len(s) > 1 && s[0] == '0' && strings.Trim(s, "0123456789") == "" {
+		if padded(s) {
 			p.padded++
 			p.padding = cmp.Or(p.padding, strings.Clone(s))
 		}

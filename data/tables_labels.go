@@ -76,7 +76,7 @@ func checkLabels(file, name string, labels []string) error {
 	return nil
 }
 
-// noteSpellings tells of classes that are one but for how it is spelled: by case, spaces around it, or as a boolean.
+// noteSpellings tells of classes that are one but for how it is spelled: by case, spaces around it, or as a boolean or number.
 func (r *tableReader) noteSpellings(file string, classes []string) {
 	truth := func(s string) string {
 		if x, ok := cellValue(schema.Boolean, strings.ToLower(strings.TrimSpace(s))); ok {
@@ -88,8 +88,10 @@ func (r *tableReader) noteSpellings(file string, classes []string) {
 	alike, order := map[string][]string{}, []string{}
 	for _, s := range classes {
 		key := strings.ToLower(strings.TrimSpace(s))
-		if booleans {
+		if x, ok := number(key); booleans {
 			key = truth(s)
+		} else if ok && math.Abs(x) < 1<<53 {
+			key = strconv.FormatFloat(x+0, 'g', -1, 64) // 0 of -0
 		}
 		if alike[key] == nil {
 			order = append(order, key)
@@ -97,12 +99,16 @@ func (r *tableReader) noteSpellings(file string, classes []string) {
 		alike[key] = append(alike[key], s)
 	}
 	var list []string
+	unless := ""
 	for _, key := range order {
 		if names := alike[key]; len(names) > 1 {
 			list = append(list, quoteSome(names))
+			if slices.ContainsFunc(names, padded) {
+				unless = ", unless those that begin with a zero are codes"
+			}
 		}
 	}
 	if list != nil {
-		r.note(file, "classes that seem to be one by another spelling count as different ones: %s; write the label in one way", strings.Join(list[:min(len(list), 10)], "; "))
+		r.note(file, "classes that seem to be one by another spelling count as different ones: %s; write the label in one way%s", strings.Join(list[:min(len(list), 10)], "; "), unless)
 	}
 }

@@ -800,10 +800,14 @@ func TestColumnsUnlikeTheTraining(t *testing.T) {
 // Classes that are one but for their spelling are told of.
 func TestSpellingsOfClasses(t *testing.T) {
 	for labels, want := range map[string]string{
-		"0 1 False True":   `"0", "False"; "1", "True"; write`,
-		"Fraud fraud ok":   `"Fraud", "fraud"; write`,
-		"Y yes N":          `"Y", "yes"; write`,
-		"1 1.0 0":          `"1", "1.0"; write`,
+		"0 1 False True": `"0", "False"; "1", "True"; write`,
+		"Fraud fraud ok": `"Fraud", "fraud"; write`,
+		"Y yes N":        `"Y", "yes"; write`,
+		"1 1.0 0":        `"1", "1.0"; write`,
+		"0 0.0 1 2":      `"0", "0.0"; write`,
+		"1 01 2 x":       `"01", "1"; write the label in one way, unless those that begin with a zero are codes`,
+		"1650000000000000001 1650000000000000002": "",
+		"0 1 2 -1 10 0x":   "",
 		"0 1":              "",
 		"F N T Y C":        "", // letters
 		"Fraud fraudulent": "",
