@@ -258,6 +258,8 @@ func (p *profile) kind(name string) (k schema.Kind, out string) {
 		return schema.Ignore, "it is empty"
 	case p.constant && p.missing == 0 && p.rows > 1:
 		return schema.Ignore, "every row has the same value, " + quote(p.first)
+	case p.booleans > 0 && p.booleans+p.numbers == n && p.whole && p.low >= 0 && p.high <= 1: // numbers are 0 and 1
+		return schema.Boolean, ""
 	case p.codes():
 		return schema.Category, ""
 	case 2*p.numbers > n:
@@ -271,8 +273,6 @@ func (p *profile) kind(name string) (k schema.Kind, out string) {
 		return schema.Number, ""
 	case 2*p.times > n:
 		return schema.Time, ""
-	case p.booleans == n:
-		return schema.Boolean, ""
 	case p.commas > 0 && 2*(p.commas+p.numbers) > n:
 		return schema.Ignore, "its numbers have commas, which are not read: write them as 1234.5"
 	case 2*(p.foreign+p.times) > n && p.zone != "":

@@ -849,3 +849,29 @@ func TestColumnsThatCouldBeTheID(t *testing.T) {
 		}
 	}
 }
+
+// Booleans are such in any mixture of their spellings, and nothing else is.
+func TestMixedBooleans(t *testing.T) {
+	for values, want := range map[string]schema.Kind{
+		"yes Y True 1 no N False 0": schema.Boolean,
+		"1 0 1.0 0 1 T 1":           schema.Boolean, // mostly numbers
+		"yes no":                    schema.Boolean,
+		"yes no 2":                  schema.Category,
+		"yes no 0.5":                schema.Category,
+		"yes no maybe 1":            schema.Category,
+		"Y N T F C":                 schema.Category,
+		"0 1 2":                     schema.Number,
+	} {
+		p := profile{}
+		for _, s := range strings.Fields(values) {
+			p.add(s, nil)
+		}
+		if kind, _ := p.kind("x"); kind != want {
+			t.Errorf("%s: %s, want %s", values, kind, want)
+		}
+	}
+	ds := mustLoad(t, writeFiles(t, map[string]string{nodesFile: "id,active,x\na,yes,1\nb,0,3\nc,1,7\nd,1,8\n", edgesFile: "source,target\na,b\n"}), LoadOptions{})
+	if x := ds.X.ToDense().Dense; ds.X.Cols != 2 || x[0] != 1 || x[2] != 0 || x[4] != 1 {
+		t.Errorf("the features are %v", x)
+	}
+}
