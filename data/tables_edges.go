@@ -301,6 +301,9 @@ func nodeOf(t *table, i int, nodes *nodeTable, n int, first bool) (int32, *FileE
 		if s == "" {
 			e.Msg = "the id is empty"
 		}
+		if s == nodes.header[nodes.at.id] && slices.ContainsFunc(t.row, nodes.has) {
+			e.Hint = fmt.Sprintf("it stands in the first line of %s, which is taken for a header and looks like data: put a header such as id,label,split,f0,f1 above it", nodesFile)
+		}
 		if whole, ok := strings.CutSuffix(s, ".0"); ok && nodes.has(whole) {
 			e.Hint = "the node is called " + whole + " there: write ids alike in both tables; pandas makes such numbers of a column with gaps, and astype(\"Int64\") does not"
 		}

@@ -875,3 +875,19 @@ func TestMixedBooleans(t *testing.T) {
 		t.Errorf("the features are %v", x)
 	}
 }
+
+// Edges of the node in the first line of a table without a header say that it has none.
+func TestNodesWithoutHeader(t *testing.T) {
+	const looks = "first line of nodes.csv, which is taken for a header and looks like data: put a header such as id,label,split,f0,f1 above it"
+	for edges, want := range map[string]bool{
+		"source,target\nb,c\nc,b\nb,c\na,b\n":    true,
+		"b,a\nb,c\nc,b\n":                        true, // no header either
+		"source,target\nb,c\nc,b\nb,c\nd,b\n":    false,
+		"source,target\nb,c\nc,b\nb,c\na,peer\n": false, // a header in the midst
+	} {
+		_, err := Load(writeFiles(t, map[string]string{nodesFile: "a,cat,1.5\nb,dog,2.5\nc,cat,3\n", edgesFile: edges}), LoadOptions{})
+		if wantError(t, err, "nodes.csv has no node of this id"); err != nil && strings.Contains(err.Error(), looks) != want {
+			t.Errorf("%q: %v", edges, err)
+		}
+	}
+}
