@@ -41,6 +41,9 @@ type RefineOptions struct {
 	// Predict says how an export reads its data and runs. Of a run Load.Weights alone is read: what
 	// became of the weights of edges.
 	Predict PredictOptions
+	// WeightUnit is what the weight of an edge is that counts in full, of a model that counts edges by
+	// their weights; 0 of others. [Refine] sets it.
+	WeightUnit float32
 }
 
 // RefinedEdge is a row of a refined graph.
@@ -99,8 +102,11 @@ type RefineSummary struct {
 	// SameClass tells that probabilities are not those that edges are some, but that their ends are of
 	// one class: model.edges.same_class.
 	SameClass bool `json:"same_class,omitempty"`
-	// RemovedPrecision is how many of the removed edges are none by their probabilities, or with
-	// SameClass join two classes, the mean of 1 − p; nil where none is removed. Probabilities of new edges rank them, and
+	// Weighed tells that edges count by their weights: probabilities are those by evidence times what edges count.
+	Weighed bool `json:"weighed,omitempty"`
+	// RemovedPrecision is how many of the removed edges are none by their probabilities, apart from what they count
+	// by their weights, or with SameClass join two classes, the mean of 1 − p; nil where none is removed, or what is
+	// removed may be so for its weight and the classes tell of the others alone. Probabilities of new edges rank them, and
 	// are too high to be taken for shares: nothing in a graph tells how many edges it lacks.
 	RemovedPrecision *float64 `json:"removed_precision,omitempty"`
 	// RemovedWrong is how many of the removed edges are none, and Wrong how many of all edges
@@ -214,7 +220,7 @@ func Refine(ctx context.Context, dir string, o RefineOptions) (*RefinedGraph, er
 		}
 		refined = refined.OfOneClass(p.Probabilities, len(p.Classes))
 	}
-	o.Predict.Load.Weights = x.info.Weights
+	o.Predict.Load.Weights, o.WeightUnit = x.info.Weights, x.info.WeightUnit
 	return o.Dataset(refined, x.ds)
 }
 
@@ -275,6 +281,10 @@ func (o *RefineOptions) table(learned *graph.Refined, from unrefined) (*RefinedG
 	g := &RefinedGraph{Name: from.name, N: from.g.N, NodeIDs: from.ids, Offset: from.offset, Weighted: before.Weights != nil, BothDirections: o.BothDirections,
 		Summary: RefineSummary{Threshold: x.Threshold, SameClass: x.SameClass, Before: statsOf(before, homophily), After: statsOf(after, refined)}}
 	g.Evidence = x.Evidence
+	var counts []float32 // by edge of the data, what it counts by its weight
+	if g.Summary.Weighed = o.WeightUnit > 0 && g.Weighted; g.Summary.Weighed {
+		counts = graph.RelativeWeights(before.Weights, o.WeightUnit)
+	}
 	rowOf := func(i int) RefinedEdge {
 		e := x.Candidates.Edges[i]
 		row := RefinedEdge{Source: e[0], Target: e[1], Weight: x.Weight(i), Probability: x.Probability[i], Status: x.Status(i), Candidate: i}
@@ -310,7 +320,12 @@ func (o *RefineOptions) table(learned *graph.Refined, from unrefined) (*RefinedG
 			g.Summary.New++
 		case graph.StatusRemoved:
 			g.Summary.Removed++
-			removed += 1 - float64(x.Probability[i])
+			p := float64(x.Probability[i])
+			if counts != nil {
+				at, _ := before.Find(e[0], e[1])
+				p = min(1, p/float64(counts[at]))
+			}
+			removed += 1 - p
 			if truth != nil && !truth.Has(e[0], e[1]) {
 				wrong++
 			}
@@ -335,8 +350,9 @@ func (o *RefineOptions) table(learned *graph.Refined, from unrefined) (*RefinedG
 		})
 	}
 	if n := g.Summary.Removed; n > 0 {
-		removed /= float64(n)
-		g.Summary.RemovedPrecision = &removed
+		if removed /= float64(n); !(x.SameClass && g.Summary.Weighed) {
+			g.Summary.RemovedPrecision = &removed
+		}
 		if truth != nil {
 			share, all := float64(wrong)/float64(n), float64(len(graph.Difference(before, truth)))/float64(before.NumEdges())
 			g.Summary.RemovedWrong, g.Summary.Wrong = &share, &all

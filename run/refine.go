@@ -33,7 +33,7 @@ func (r *Run) Refine(o infer.RefineOptions) (*infer.RefinedGraph, error) {
 		}
 		x = x.OfOneClass(p, r.Data.Classes)
 	}
-	o.Predict.Load.Weights = data.EdgeWeights(r.Trained.Config.Data.Weights)
+	o.Predict.Load.Weights, o.WeightUnit = data.EdgeWeights(r.Trained.Config.Data.Weights), weightUnit(r.Trained, r.Data)
 	return r.task.refined(&o, x)
 }
 
@@ -99,7 +99,7 @@ func Refine(ctx context.Context, dir string, o infer.RefineOptions) (*infer.Refi
 		g, err = r.Refine(o)
 		return err
 	}, func(a *application) error {
-		o.Predict.Load.Weights = a.edgeWeights
+		o.Predict.Load.Weights, o.WeightUnit = a.edgeWeights, a.unit
 		o.Streamed = o.Streamed && a.unit == 0
 		a.listed = o.RowBytes()
 		x, err := a.refine()

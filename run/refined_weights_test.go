@@ -3,6 +3,7 @@ package run
 import (
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -110,6 +111,29 @@ func alike(t *testing.T, what string, got, want []float32) {
 	}
 }
 
+// noneApartFromWeights is how many of the removed edges are none by their probabilities without what they count.
+func noneApartFromWeights(g *infer.RefinedGraph, logs bool) float64 {
+	weight := func(e infer.RefinedEdge) float64 {
+		if logs {
+			return math.Log1p(float64(e.DataWeight))
+		}
+		return float64(e.DataWeight)
+	}
+	unit, old, none, removed := 0.0, 0.0, 0.0, 0.0
+	for _, e := range g.Edges {
+		if e.Status != "new" {
+			unit, old = unit+weight(e), old+1
+		}
+	}
+	unit /= old
+	for _, e := range g.Edges {
+		if e.Status == "removed" {
+			none, removed = none+1-float64(e.Probability)/min(1, weight(e)/unit), removed+1
+		}
+	}
+	return none / removed
+}
+
 // An export refines by weights as the training did: on the training graph, on the same graph
 // read from other files, and served, where an update brings an edge with its weight.
 func TestExportRefinesByEdgeWeights(t *testing.T) {
@@ -147,7 +171,7 @@ func TestExportRefinesByEdgeWeights(t *testing.T) {
 			alike(t, "refined anew", predict(dist, other), probabilities)
 
 			if judge != "raw" {
-				o := infer.RefineOptions{KeepRemoved: true, Data: other, Predict: o}
+				o := infer.RefineOptions{KeepRemoved: true, Data: other, Predict: o, Threshold: new(0.5)}
 				byExport, err := infer.Refine(t.Context(), dist, o)
 				if err != nil {
 					t.Fatal(err)
@@ -161,6 +185,9 @@ func TestExportRefinesByEdgeWeights(t *testing.T) {
 					i := slices.IndexFunc(g.Edges, func(e infer.RefinedEdge) bool { return e.Source == 5 && e.Target == 17 })
 					if i < 0 || g.Edges[i].DataWeight != 6 {
 						t.Errorf("an edge that weighs 6 in the data: %+v", g.Edges[max(i, 0)])
+					}
+					if got, want := g.Summary.RemovedPrecision, noneApartFromWeights(g, judge == "evidence"); got == nil || math.Abs(*got-want) > 1e-4 {
+						t.Errorf("of the removed edges %v are none, want %v", got, want)
 					}
 				}
 			}

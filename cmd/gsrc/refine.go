@@ -100,12 +100,17 @@ func (a *app) summarizeRefined(g *gsrc.RefinedGraph) {
 		a.logf("%-6s  %d edges, mean degree %.2f, %d nodes without an edge, homophily %s", row.name, row.Edges, row.MeanDegree, row.Isolated, homophily)
 	}
 	expected, none := "", "are none, by their probabilities"
+	if s.Weighed {
+		none += " apart from their weights"
+	}
 	if s.SameClass {
 		a.logf("the probability of an edge is that both ends are of one class, by the classifier (model.edges.same_class); evidence_judged is that it is one")
 		none = "join two classes, by the classifier"
 	}
 	if s.RemovedPrecision != nil {
 		expected = fmt.Sprintf(" (of which %.0f %% %s)", 100**s.RemovedPrecision, none)
+	} else if s.Removed > 0 {
+		expected = ", by evidence or for their small weights"
 	}
 	a.logf("%d edges are new, %d were removed%s, %d were kept", s.New, s.Removed, expected, s.Kept)
 	if s.RemovedWrong != nil {
