@@ -58,6 +58,7 @@ func Embed(ctx context.Context, dist, path string, o PredictOptions) (*Embedding
 		return nil, err
 	}
 	defer p.close()
+	p.noteFewEdges()
 	selected, err := o.Wanted(p.ds)
 	if err != nil {
 		return nil, err

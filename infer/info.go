@@ -2,6 +2,7 @@ package infer
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -25,6 +26,8 @@ type Info struct {
 		Name     string `json:"name"`
 		Checksum string `json:"checksum"`
 		Nodes    int    `json:"nodes"`
+		// Edges is 0 in exports of earlier versions, which do not tell.
+		Edges int `json:"edges,omitempty"`
 		// Structural tells that its nodes have no features but their places in it.
 		Structural bool `json:"structural,omitempty"`
 		// Corruption says how it was made from data of another checksum.
@@ -90,6 +93,16 @@ type Info struct {
 func Directed(dir string) bool {
 	p, err := openExport(dir, PredictOptions{})
 	return err == nil && p.info.Directed != nil && *p.info.Directed
+}
+
+// FewEdges says that a data set has no edges, or less than a tenth of those that a node of the training graph had;
+// it is empty where neither is so.
+func FewEdges(ds *data.Dataset, nodes, edges int) string {
+	have, had := float64(ds.Graph.NumEdges())/float64(max(1, ds.Graph.N)), float64(edges)/float64(max(1, nodes))
+	if !(have < had/10) {
+		return ""
+	}
+	return fmt.Sprintf("%s has %.2g edges a node, and the training had %.2g: answers rest on neighbours, so give the whole graph; gsrc predict --nodes names the nodes that are asked for", ds.Source, have, had)
 }
 
 // Prior is what the edges of data count by their weights; nil where they have none, or evidence

@@ -102,6 +102,7 @@ func Predict(ctx context.Context, dist, path, out string, o PredictOptions) (*Pr
 		return nil, err
 	}
 	defer p.close()
+	p.noteFewEdges()
 	if _, ok := p.manifest.Models["classifier"]; !ok {
 		return nil, fmt.Errorf("%s has no classifier, since the model was trained without labels; gsrc refine and gsrc embed go with it", dist)
 	}
@@ -242,6 +243,16 @@ func newPredictor(dist, path string, o PredictOptions) (*predictor, error) {
 		return nil, fmt.Errorf("%s has %d features, the model was trained on %d", path, have, want)
 	}
 	return p, nil
+}
+
+// noteFewEdges is [FewEdges] of a model that reads edges.
+func (p *predictor) noteFewEdges() {
+	reads := p.info.Graph == "refined" || slices.ContainsFunc(p.manifest.Models["classifier"].Inputs, func(in manifest.IOInfo) bool {
+		return in.Name == onnx.InputEdgeIndex || in.Name == onnx.InputAdjacency
+	})
+	if text := FewEdges(p.ds, p.info.Data.Nodes, p.info.Data.Edges); reads && text != "" {
+		p.o.Log("%s", text)
+	}
 }
 
 // models opens the export in onnxruntime, and makes ready what it takes.

@@ -178,6 +178,7 @@ func Refine(ctx context.Context, dir string, o RefineOptions) (*RefinedGraph, er
 		return nil, err
 	}
 	defer x.close()
+	x.noteFewEdges()
 	if x.info.Graph == "raw" {
 		return nil, fmt.Errorf("the model in %s classifies on the graph as it is and refines nothing", dir)
 	}

@@ -88,6 +88,11 @@ func (r *Run) apply(path string, o *infer.PredictOptions) (*application, error) 
 		for _, text := range a.ds.Notes {
 			a.log("%s", text)
 		}
+		classify := a.Module.Func("classify")
+		reads := a.Refinement != nil || classify != nil && classify.Uses()[classify.Arg("g")] > 0
+		if text := infer.FewEdges(a.ds, r.info.Data.Nodes, r.info.Data.Edges); reads && text != "" {
+			a.log("%s", text)
+		}
 		if a.unit > 0 && a.ds.Graph.Weights == nil {
 			a.log("the model reads weights of edges, and %s has none: every edge counts in full", path)
 		}

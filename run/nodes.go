@@ -170,7 +170,7 @@ func (n nodeTask) describe(b *export.BuildOptions, t *train.Model, test []int32)
 		c.Gaps, b.Columns = data.Gaps, &c
 	}
 	info := n.inference(t)
-	info.Data.Name, info.Data.Checksum, info.Data.Nodes, info.Data.Corruption, info.Data.Rewired = ds.Name, ds.Checksum, ds.Graph.N, ds.Corruption, ds.Rewired
+	info.Data.Name, info.Data.Checksum, info.Data.Nodes, info.Data.Edges, info.Data.Corruption, info.Data.Rewired = ds.Name, ds.Checksum, ds.Graph.N, ds.Graph.NumEdges(), ds.Corruption, ds.Rewired
 	info.Data.Roles, info.Data.Merge, info.Data.Ignored = ds.Roles, ds.Merge, ds.Ignored
 	if ds.Source == data.Synthetic {
 		info.Data.Synthetic = LoadOptions(t.Config).Synthetic
