@@ -659,6 +659,9 @@ func TestWeightsAndDirections(t *testing.T) {
 		if said != c.directed || r.Report.Choice.NewNodes == c.directed || (r.Exportable() != nil) != c.directed {
 			t.Errorf("%s: refined by evidence %+v, %v, %q", name, r.Report.Choice, r.Exportable(), warned)
 		}
+		if x := r.Report.Refinement; x == nil || x.Undirected != c.directed {
+			t.Errorf("%s: refinement %+v", name, x)
+		}
 	}
 }
 

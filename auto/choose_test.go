@@ -141,4 +141,8 @@ func TestRefinementIsToldHonestly(t *testing.T) {
 			t.Errorf("%d against %d on %s: %s", x.with, x.without, x.structure, r.Text)
 		}
 	}
+	r := Refinement{Undirected: true}
+	if r.compare(on(90), on(80), nil, &Candidate{Structure: refined}); !strings.Contains(r.Text, "on your graph, without directions (") {
+		t.Errorf("on a graph with directions: %s", r.Text)
+	}
 }

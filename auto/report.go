@@ -70,6 +70,8 @@ type Refinement struct {
 	Half   float64 `json:"half_interval"`
 	Nodes  int     `json:"nodes"`
 	Text   string  `json:"text"`
+	// Undirected tells that both read edges without the directions that they have in the data.
+	Undirected bool `json:"undirected,omitempty"`
 }
 
 // against is how many points more one of two models has on nodes of which each classifies these
@@ -94,7 +96,11 @@ func against(one, other []bool) (points, half float64) {
 func (r *Refinement) compare(on, asIs, chosen []bool, winner *Candidate) {
 	r.Nodes = len(on)
 	r.Points, r.Half = against(on, asIs)
-	brings := fmt.Sprintf("refinement brings %+.1f ± %.1f points over the same classifier on your graph (%s; %d nodes that did not choose)", r.Points, r.Half, r.Candidate, r.Nodes)
+	without := ""
+	if r.Undirected {
+		without = ", without directions"
+	}
+	brings := fmt.Sprintf("refinement brings %+.1f ± %.1f points over the same classifier on your graph%s (%s; %d nodes that did not choose)", r.Points, r.Half, without, r.Candidate, r.Nodes)
 	sure, worse := r.Points > r.Half, r.Points < -r.Half
 	if !sure && !worse {
 		brings += ", no more than chance"

@@ -91,7 +91,7 @@ func (x *chooser) judge(ctx context.Context, winner *Candidate) error {
 	if len(x.split.Test) == 0 { // the judges are validation nodes, by which the winner keeps its epoch
 		x.judging = &data.Split{Train: x.pool.train, Val: x.pool.val, Test: x.pool.judges}
 	}
-	r := &Refinement{Candidate: c.Name}
+	r := &Refinement{Candidate: c.Name, Undirected: x.report.Seen.Directed && c.plain == ""}
 	with, err := x.correct(ctx, c)
 	if err != nil {
 		return err

@@ -79,6 +79,16 @@ var Architectures = []Architecture{
 	{Name: "linear", Model: "linear", Doc: "multinomial logistic regression, of propagated features if asked to", declare: declareLinear, noGraph: func(o Options) bool { return o.Linear.Steps == 0 }},
 }
 
+// Directional names the models that read the directions of edges where they classify nodes, or whole graphs.
+func Directional(graphs bool) (names []string) {
+	for i := range Architectures {
+		if a := &Architectures[i]; a.readsGraph(Default()) && (!graphs || a.layer != nil) {
+			names = append(names, a.Model)
+		}
+	}
+	return names
+}
+
 func always(Options) bool { return true }
 
 // readsGraph reports whether the network reads edges.

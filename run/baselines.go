@@ -12,7 +12,7 @@ import (
 
 // Baselines says what a run trains beside its model, for its result to be held against: the
 // same classifier without edges and, where the model refines the graph and classifies by the
-// features, on the graph as it is.
+// features, on the graph as it is, without directions.
 type Baselines string
 
 const (
@@ -65,6 +65,7 @@ func (s *Setup) compare(ctx context.Context, b Baselines, r *Run, o train.Option
 		if rawGraph, err = fit(s.Model, "raw graph", s.Module, c); err != nil {
 			return err
 		}
+		rawGraph.Undirected = s.task.Info().Directed
 	}
 	r.Result.Against(noEdges, rawGraph)
 	if r.Dir == "" {

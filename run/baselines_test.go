@@ -70,6 +70,38 @@ func TestBaselinesOfRefinedGraphs(t *testing.T) {
 	}
 }
 
+// What becomes of the directions of edges is said before training, and of a baseline that reads none.
+func TestDirectionsThatAreNotRead(t *testing.T) {
+	dir := plantedTable(t, nil)
+	for model, c := range map[string]struct {
+		set  []string
+		want string
+	}{
+		"idgl": {nil, "--directed has no effect"}, "mlp": {nil, "--directed has no effect"}, "linear": {[]string{"model.linear.steps=2"}, ""}, "label-propagation": {}, "sage": {},
+		"grcn":    {nil, "--directed reaches the encoder alone; models that classify by directions: gcn, "},
+		"ecl-gsr": {[]string{"candidates.structure=raw"}, "--directed has no effect"},
+	} {
+		for _, directed := range []bool{false, true} {
+			var said []string
+			set := append(c.set, "train.epochs=2", fmt.Sprintf("data.directed=%v", directed))
+			r, err := Train(t.Context(), TrainOptions{Model: model, Data: dir, Set: set, Baselines: OwnTables, Warn: func(w string) { said = append(said, w) }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := ""
+			if directed {
+				want = c.want
+			}
+			if text := strings.Join(said, "\n"); !strings.Contains(text, want) || (want == "") == strings.Contains(text, "--directed") {
+				t.Errorf("%s, directed %v: the warnings are %q, want %q", model, directed, said, want)
+			}
+			if b := r.Result.Scale.RawGraph; b != nil && (b.Undirected != directed || (b.Where() != "") != directed) {
+				t.Errorf("%s, directed %v: the baseline is %+v", model, directed, b)
+			}
+		}
+	}
+}
+
 // A model that classifies by its embedding has no classifier to train on the graph as it is.
 func TestBaselinesOfEmbeddings(t *testing.T) {
 	o := TrainOptions{Model: "stable", Data: "synthetic", Set: []string{"synthetic.nodes=200", "train.epochs=2", "train.pretrain_steps=2", "model.encoder.hidden=8"}, Baselines: AllBaselines}

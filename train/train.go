@@ -240,8 +240,10 @@ func compiled(ctx context.Context, job Job, cfg *config.Config, opts Options) (*
 	if err := t.compile(); err != nil {
 		return nil, err
 	}
-	if opts.Warn != nil && !opts.Resume && t.info.Directed && t.module.Func(models.EncodeJudging) != nil {
-		opts.Warn("edges are judged by evidence, which takes the graph as undirected, and gsrc build exports no such model of a directed graph: to export it leave --directed out, or set model.edges.judge=embedding")
+	if opts.Warn != nil && !opts.Resume && t.info.Directed {
+		for _, w := range directions(t) {
+			opts.Warn(w)
+		}
 	}
 	return t, nil
 }

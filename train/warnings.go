@@ -9,7 +9,10 @@ import (
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/internal/seal"
+	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/metrics"
+	"github.com/gsrc-dev/gsrc/models"
+	"github.com/gsrc-dev/gsrc/passes"
 )
 
 // Scale is what a result is held against: what is reached with less. Figures are in percent,
@@ -31,6 +34,16 @@ type Baseline struct {
 	Accuracy float64  `json:"acc"`
 	MacroF1  float64  `json:"macro_f1"`
 	AUC      *float64 `json:"auc"` // null where the nodes are of one class
+	// Undirected tells that it read edges without the directions that they have in the data.
+	Undirected bool `json:"undirected,omitempty"`
+}
+
+// Where says of the graph that a baseline read what it was without.
+func (b *Baseline) Where() string {
+	if b.Undirected {
+		return ", without directions,"
+	}
+	return ""
 }
 
 // Baseline returns the figures of a result as those of a model to compare with.
@@ -62,7 +75,7 @@ func (r *Result) Against(noEdges, rawGraph *Baseline) {
 	}
 	if b := rawGraph; b != nil && e.Nodes >= fewNodes {
 		if what, own, raw, spread := against(b); own < raw-max(hardlyBetter, spread) {
-			warn("refinement loses here: the same classifier on the graph as it is has %s %.1f %%, this model %.1f %%", what, raw, own)
+			warn("refinement loses here: the same classifier on the graph as it is%s has %s %.1f %%, this model %.1f %%", b.Where(), what, raw, own)
 		}
 	}
 }
@@ -101,6 +114,26 @@ func WriteResult(dir string, res *Result) error {
 	}
 	info.Result, info.Checksum = res, seal.Blank
 	return info.write(dir, nil)
+}
+
+// directions says what a run does with edges that have a direction, where that is not to classify by it.
+func directions(t *trainer) (list []string) {
+	readsGraph := func(f *ir.Func) bool { return f != nil && f.Uses()[f.Arg("g")] > 0 }
+	reads := slices.ContainsFunc(runs(t.prog.Module, t.cfg), func(x running) bool {
+		f := t.prog.Func(x.name)
+		return (readsGraph(f) || readsGraph(t.prog.Func(f.Attrs.Str(passes.Setup)))) && (t.edges == nil || x.name != "classify")
+	})
+	others := strings.Join(models.Directional(t.prog.takes("batch")), ", ")
+	switch {
+	case !reads:
+		list = append(list, fmt.Sprintf("--directed has no effect: nothing in a run of %s with these options reads the direction of edges; models that do: %s", t.job.Model, others))
+	case t.edges != nil && t.module.Func("classify") != nil:
+		list = append(list, fmt.Sprintf("the classifier of %s reads the refined graph, which has no directions: --directed reaches the encoder alone; models that classify by directions: %s", t.job.Model, others))
+	}
+	if t.module.Func(models.EncodeJudging) != nil && !t.edges.fixed {
+		list = append(list, "edges are judged by evidence, which takes the graph as undirected, and gsrc build exports no such model of a directed graph: to export it leave --directed out, or set model.edges.judge=embedding")
+	}
+	return list
 }
 
 // List adds a file to those whose checksums the run.json of a finished run has.

@@ -295,7 +295,7 @@ func besides(s *train.Scale) string {
 		if x.b == nil {
 			continue
 		}
-		text := fmt.Sprintf("%s %.2f %%, macro-F1 %.2f %%", x.what, x.b.Accuracy, x.b.MacroF1)
+		text := fmt.Sprintf("%s%s %.2f %%, macro-F1 %.2f %%", x.what, x.b.Where(), x.b.Accuracy, x.b.MacroF1)
 		if x.b.AUC != nil {
 			text += fmt.Sprintf(", AUC %.2f %%", *x.b.AUC)
 		}
