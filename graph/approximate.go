@@ -50,9 +50,9 @@ func SearchScratch(n, f, k int, by Index) (bytes int, pool kernels.Scratch) {
 	if !by.approximate(n) || n <= indexLeaf {
 		return 0, kernels.NearestScratch(n, f, k)
 	}
-	// What lists hold beyond k, and held before; rows of nodes; a tree with its cells, rows, centroids and products; the sample.
+	// Codes; what lists hold beyond k, and held before; rows of nodes; a tree with its cells, rows, centroids and products; the sample.
 	wide := max(k, indexNear)
-	bytes = 8*n*(wide-k) + 4*n*wide + 4*n + (4+8)*n + 4*(indexBlock*(f+indexCells)+indexCells*f) + 4*indexSample*(indexBlock+f+2*k)
+	bytes = kernels.CodeBytes(n, f) + 8*n*(wide-k) + 4*n*wide + 4*n + (4+8)*n + 4*(indexBlock*(f+indexCells)+indexCells*f) + 4*indexSample*(indexBlock+f+2*k)
 	return bytes, kernels.NearestWithinScratch(indexLeaf, f).Max(kernels.MatMulScratch(indexSample, f, indexBlock, false, true)).
 		Max(kernels.MatMulScratch(indexBlock, f, indexCells, false, true)).Max(kernels.Scratch{Part: n})
 }
@@ -70,7 +70,7 @@ func (s *Neighbors) Search(pool *kernels.Pool, emb []float32, n, f, k int, by In
 // Sizes of the approximate index. The result depends on them.
 const (
 	indexRecall = 0.95 // of a sample, enough to stop at
-	indexHalf   = 0.5  // enough for lists to lead to more
+	indexHalf   = 0.4  // enough for lists to lead to more
 	indexGain   = 0.02 // less, and looking at neighbours of neighbours again is not worth it
 	indexSample = 512  // rows that recall is measured on
 	indexRound  = 4    // trees between two measurements
@@ -92,10 +92,12 @@ const (
 // Rows are divided among the nearest of up to 64 centroids, again and again, down to
 // leaves of at most 256: hierarchical k-means (Muja and Lowe, "Scalable nearest neighbor
 // algorithms for high dimensional data", TPAMI 2014), of rows drawn anew for each tree. In a leaf all
-// pairs are compared, as matrix products. After the first tree each row is compared with its neighbours in
-// the graph of s.Near ([kernels.Pool.NearestAmong]). When half of the neighbours are found, after that tree or
+// pairs are compared, as matrix products. The first tree's leaves are the order in which rows lie from then on, so that
+// near ones share pages of memory. After it each row is compared with its neighbours in
+// the graph of s.Near ([kernels.Pool.NearestAmong]). When two in five of the neighbours are found, after that tree or
 // every four, those of neighbours are looked at again and again while that finds more
-// ([kernels.Pool.NearestAround]). The draws are the same for every search.
+// ([kernels.Pool.NearestAround]). Both read codes of 8 bits first ([kernels.Codes]), and rows where these
+// leave open whether they are near enough. The draws are the same for every search.
 func (s *Neighbors) Approximate(pool *kernels.Pool, emb []float32, n, f, k int) (idx []int32, sim []float32, recall float64) {
 	if len(emb) < n*f {
 		panic(fmt.Sprintf("graph: approximate neighbours: emb has %d elements, its shape [%d,%d] needs %d", len(emb), n, f, n*f))
@@ -121,14 +123,19 @@ func (s *Neighbors) Approximate(pool *kernels.Pool, emb []float32, n, f, k int) 
 		s.number(n, k)
 		return s.idx, s.sim, 1
 	}
-	s.sample.take(pool, s.z, rows, f, k)
 	stream := rng.New(0, "neighbours")
+	s.tree.grow(pool, s.z, rows, f, stream.At(0))
+	s.arrange(f)
+	s.codes.Set(pool, s.z, rows, f)
+	s.sample.take(pool, s.z, rows, f, k)
 	s.old = room(s.old, rows*wide)
 	for i := range s.old {
 		s.old[i] = -1
 	}
 	for s.trees = 0; s.trees < indexTrees && recall < indexRecall; {
-		s.tree.grow(pool, s.z, rows, f, stream.At(uint64(s.trees)))
+		if s.trees > 0 {
+			s.tree.grow(pool, s.z, rows, f, stream.At(uint64(s.trees)))
+		}
 		pool.NearestWithin(s.idx, s.sim, s.z, rows, f, wide, s.tree.order, s.tree.start, indexLeaf)
 		s.trees++
 		if s.trees == 1 && s.Near != nil {
@@ -154,24 +161,74 @@ func (s *Neighbors) Approximate(pool *kernels.Pool, emb []float32, n, f, k int) 
 	return s.idx, s.sim, recall
 }
 
-// beside looks at the neighbours in the graph that the search begins with, of n nodes.
-func (s *Neighbors) beside(pool *kernels.Pool, n, f, k int) {
-	var row []int32 // of nodes
-	if len(s.nodes) < n {
-		row = slices.Repeat([]int32{-1}, n)
-		for i, v := range s.nodes {
-			row[v] = int32(i)
+// arrange puts rows in the order of the tree's leaves, so that those that are near lie near each other,
+// on the same pages of memory.
+func (s *Neighbors) arrange(f int) {
+	permute(s.tree.order, func(a, b int) {
+		swap(s.z[a*f:(a+1)*f], s.z[b*f:(b+1)*f])
+		s.nodes[a], s.nodes[b] = s.nodes[b], s.nodes[a]
+	})
+}
+
+// inOrder puts the lists of arranged rows in the order of their nodes, which are among n.
+func (s *Neighbors) inOrder(n, k int) {
+	order := s.tree.order[:0]
+	for _, r := range s.rowOf(n) {
+		if r >= 0 {
+			order = append(order, r)
 		}
 	}
+	permute(order, func(a, b int) {
+		swap(s.idx[a*k:(a+1)*k], s.idx[b*k:(b+1)*k])
+		swap(s.sim[a*k:(a+1)*k], s.sim[b*k:(b+1)*k])
+		s.nodes[a], s.nodes[b] = s.nodes[b], s.nodes[a]
+	})
+}
+
+// rowOf returns the row of each of n nodes, -1 where it has none.
+func (s *Neighbors) rowOf(n int) []int32 {
+	s.row = room(s.row, n)
+	for v := range s.row {
+		s.row[v] = -1
+	}
+	for i, v := range s.nodes {
+		s.row[v] = int32(i)
+	}
+	return s.row
+}
+
+// permute has what lies at order[i] put at i, for every i. It makes order the identity.
+func permute(order []int32, swap func(a, b int)) {
+	for i := range order {
+		for to := i; ; {
+			from := int(order[to])
+			order[to] = int32(to)
+			if from == i {
+				break
+			}
+			swap(to, from)
+			to = from
+		}
+	}
+}
+
+func swap[T any](a, b []T) {
+	for i := range a {
+		a[i], b[i] = b[i], a[i]
+	}
+}
+
+// beside looks at the neighbours in the graph that the search begins with, of n nodes.
+func (s *Neighbors) beside(pool *kernels.Pool, n, f, k int) {
 	in := s.Near().In
-	pool.NearestAmong(s.idx, s.sim, s.z, len(s.nodes), f, k, in.RowPtr, in.Col, s.nodes, row, s.tree.order)
+	pool.NearestAmong(s.idx, s.sim, &s.codes, k, in.RowPtr, in.Col, s.nodes, s.rowOf(n), s.tree.order)
 }
 
 // around looks at the neighbours of the neighbours that were found.
 func (s *Neighbors) around(pool *kernels.Pool, rows, f, k int) {
 	s.since.idx, s.since.old, s.since.k = s.idx, s.old, k
 	pool.For(rows, 1024, &s.since)
-	pool.NearestAround(s.idx, s.sim, s.z, rows, f, k, s.old, s.tree.order)
+	pool.NearestAround(s.idx, s.sim, &s.codes, k, s.old, s.tree.order)
 }
 
 // since brings lists of before up to date, and marks what was in them.
@@ -396,7 +453,4 @@ func (d *meansTile) Do(lo, hi int) {
 }
 
 // nearest returns the centroid that row i is nearest to, the first of such.
-func (d *meansTile) nearest(i int) int {
-	of := d.product[i*d.n : (i+1)*d.n]
-	return slices.Index(of, slices.Max(of))
-}
+func (d *meansTile) nearest(i int) int { return kernels.ArgMax(d.product[i*d.n : (i+1)*d.n]) }

@@ -242,6 +242,7 @@ func TestAroundAgain(t *testing.T) {
 	similar := func(times int, all bool) []float32 {
 		var s Neighbors
 		s.directions.of(pool, x, n, f)
+		s.codes.Set(pool, s.z, n, f)
 		s.idx, s.sim = slices.Repeat([]int32{-1}, n*k), slices.Repeat([]float32{float32(math.Inf(-1))}, n*k)
 		s.old = slices.Clone(s.idx)
 		for t := range uint64(2) { // rows that share a leaf of one alone have been compared

@@ -3,6 +3,7 @@ package graph
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
@@ -34,6 +35,8 @@ type Neighbors struct {
 	directions
 	tree   meansTree
 	trees  int // that the last search grew
+	codes  kernels.Codes
+	row    []int32 // of each node
 	sample sample
 	old    []int32
 	since  since
@@ -94,25 +97,29 @@ func (s *Neighbors) sparse(f int) bool {
 // number turns the neighbours of rows, which the first len(nodes) of [n, k] idx
 // and sim hold, into those of nodes.
 func (s *Neighbors) number(n, k int) {
-	// From the last on: the row of a node lies at or before the node's place.
-	row := len(s.nodes) - 1
-	for v := n - 1; v >= 0; v-- {
-		idx, sim := s.idx[v*k:(v+1)*k], s.sim[v*k:(v+1)*k]
-		if row < 0 || int(s.nodes[row]) != v {
-			for i := range idx {
-				idx[i], sim[i] = -1, 0
-			}
+	rows := len(s.nodes)
+	for i, j := range s.idx[:rows*k] {
+		if j < 0 {
+			s.sim[i] = 0
 			continue
 		}
-		copy(sim, s.sim[row*k:(row+1)*k])
-		for i, j := range s.idx[row*k : (row+1)*k] {
-			if j < 0 {
-				idx[i], sim[i] = -1, 0
-			} else {
-				idx[i], sim[i] = s.nodes[j], max(-1, min(1, sim[i])) // rounding
-			}
+		s.idx[i], s.sim[i] = s.nodes[j], max(-1, min(1, s.sim[i])) // rounding
+	}
+	if !slices.IsSorted(s.nodes) {
+		s.inOrder(n, k)
+	}
+	// From the last on: the row of a node lies at or before the node's place.
+	for v, row := n-1, rows-1; row < v; v-- {
+		idx, sim := s.idx[v*k:(v+1)*k], s.sim[v*k:(v+1)*k]
+		if row >= 0 && int(s.nodes[row]) == v {
+			copy(idx, s.idx[row*k:(row+1)*k])
+			copy(sim, s.sim[row*k:(row+1)*k])
+			row--
+			continue
 		}
-		row--
+		for i := range idx {
+			idx[i], sim[i] = -1, 0
+		}
 	}
 }
 

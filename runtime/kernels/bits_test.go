@@ -468,7 +468,12 @@ func bitsCases() []bitsCase {
 			}
 			p.NearestWithin(idx, sim, z, n, f, k, order, []int32{0, 100, 120, 121, n}, n)
 			numbers()
-			p.NearestAround(idx, sim, z, n, f, k, slices.Clone(idx), order)
+			var codes Codes
+			codes.Set(p, z, n, f)
+			p.NearestAround(idx, sim, &codes, k, slices.Clone(idx), order)
+			for _, c := range codes.code {
+				out(float32(c))
+			}
 			numbers()
 			dots := junk(50)
 			left, right := make([]int64, 50), make([]int64, 50)

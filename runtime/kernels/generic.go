@@ -52,7 +52,7 @@ var goSet = kernelSet{
 	axpby: axpbyGo, bias: biasGo, act: actGo, reluGrad: reluGradGo, eluGrad: eluGradGo, leakyGrad: leakyGradGo,
 	sum: sumGo, sumAbs: sumAbsGo, max: maxGo, min: minGo, dot: dotGo, sqDist: sqDistGo,
 	sumExp: sumExpGo, expTo: expToGo, accExp: accExpGo, adam: adamGo, pairWeights: pairWeightsGo, pairNearest: pairNearestGo,
-	spmm: spmmGo, scatter: scatterGo, sddmm: sddmmGo, spmmHead: spmmHeadGo, sddmmHead: sddmmHeadGo, edgeSoftmax: edgeSoftmaxGo, edgeSoftmaxGrad: edgeSoftmaxGradGo, reach: reachGo, entries: entriesGo,
+	spmm: spmmGo, scatter: scatterGo, sddmm: sddmmGo, spmmHead: spmmHeadGo, sddmmHead: sddmmHeadGo, edgeSoftmax: edgeSoftmaxGo, edgeSoftmaxGrad: edgeSoftmaxGradGo, reach: reachGo, entries: entriesGo, codeDots: codeDotsGo,
 	wide: microGo(16), narrow: microGo(8), packCols: packColsGo, packRows: packRowsGo, fetchRows: func([]float32, int, int, int) {},
 	uniform: uniformGo, normal: normalGo, dropout: dropoutGo, uniformAt: uniformAtGo, uniformPair: uniformPairGo,
 }

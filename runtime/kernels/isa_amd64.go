@@ -29,7 +29,7 @@ var avx2Set = kernelSet{
 	adam: adamAVX2Step,
 	spmm: spmmBy(spmmOnesAVX2, spmmValsAVX2, spmmPermAVX2), scatter: scatterAVX2, sddmm: sddmmBy(sddmmAVX2, sddmmPermAVX2),
 	spmmHead: spmmHeadBy(spmmHeadGo, spmmHeadValsAVX2, spmmHeadPermAVX2), sddmmHead: sddmmHeadBy(sddmmHeadAVX2, sddmmHeadPermAVX2),
-	edgeSoftmax: edgeSoftmaxBy(edgeSoftmaxOnesAVX2, edgeSoftmaxValsAVX2), edgeSoftmaxGrad: edgeSoftmaxGradAVX2, reach: reachAVX2, entries: entriesAVX2,
+	edgeSoftmax: edgeSoftmaxBy(edgeSoftmaxOnesAVX2, edgeSoftmaxValsAVX2), edgeSoftmaxGrad: edgeSoftmaxGradAVX2, reach: reachAVX2, entries: entriesAVX2, codeDots: codeDotsAVX2,
 	wide: micro{mr: 6, nr: 16, f: gemmWideAVX2}, narrow: micro{mr: 12, nr: 8, f: gemmNarrowAVX2}, packCols: packColsAVX2, packRows: packRowsAVX2, fetchRows: fetchRowsAVX2,
 	uniform: uniformAVX2, normal: normalAVX2, dropout: dropoutAVX2, uniformAt: uniformAtAVX2, uniformPair: uniformPairAVX2,
 }
@@ -49,7 +49,7 @@ var avx512Set = kernelSet{
 	adam: adamAVX512Step,
 	spmm: spmmBy(spmmOnesAVX512, spmmValsAVX512, spmmPermAVX512), scatter: scatterAVX512, sddmm: sddmmBy(sddmmAVX512, sddmmPermAVX512),
 	spmmHead: spmmHeadBy(spmmHeadGo, spmmHeadValsAVX512, spmmHeadPermAVX512), sddmmHead: sddmmHeadBy(sddmmHeadAVX512, sddmmHeadPermAVX512),
-	edgeSoftmax: edgeSoftmaxBy(edgeSoftmaxOnesAVX512, edgeSoftmaxValsAVX512), edgeSoftmaxGrad: edgeSoftmaxGradAVX512, reach: reachAVX512, entries: entriesAVX512,
+	edgeSoftmax: edgeSoftmaxBy(edgeSoftmaxOnesAVX512, edgeSoftmaxValsAVX512), edgeSoftmaxGrad: edgeSoftmaxGradAVX512, reach: reachAVX512, entries: entriesAVX512, codeDots: codeDotsAVX2,
 	wide: micro{mr: 14, nr: 32, f: gemmWideAVX512}, narrow: micro{mr: 14, nr: 16, f: gemmNarrowAVX512}, packCols: packColsAVX512, packRows: packRowsAVX2, fetchRows: fetchRowsAVX2,
 	uniform: uniformAVX512, normal: normalAVX512, dropout: dropoutAVX512, uniformAt: uniformAtAVX512, uniformPair: uniformPairAVX512,
 }

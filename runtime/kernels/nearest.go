@@ -417,6 +417,9 @@ func Reach(hits []uint64, x, cols []float32, least float32) int {
 	return ks.reach(hits, x, cols, least)
 }
 
+// ArgMax returns the first place of the largest of x, which has one element or more.
+func ArgMax(x []float32) int { return slices.Index(x, ks.max(x)) }
+
 // Products multiplies a row with others that lie anywhere. The zero value is ready for
 // use, by one goroutine at a time.
 type Products struct {

@@ -14,6 +14,11 @@ func reachAVX2(hits []uint64, x []float32, cols []float32, least float32) int
 //go:noescape
 func entriesAVX2(hits []uint64, x []float32) int
 
+// codeDotsAVX2 computes the products of x with rows of codes (see codeDotsGo).
+//
+//go:noescape
+func codeDotsAVX2(dst []int32, rows []int32, x []int16, codes []int8, ahead int)
+
 // reachAVX512 writes to hits where x >= least or x >= cols and returns how many there are.
 //
 //go:noescape

@@ -169,6 +169,60 @@ end12:
 	VZEROUPPER
 	RET
 
+// func codeDotsAVX2(dst []int32, rows []int32, x []int16, codes []int8, ahead int)
+// Requires: AVX, AVX2, CMOV, MMX+
+TEXT ·codeDotsAVX2(SB), NOSPLIT, $0-104
+	MOVQ dst_base+0(FP), AX
+	MOVQ rows_base+24(FP), CX
+	MOVQ x_base+48(FP), DX
+	MOVQ codes_base+72(FP), BX
+	MOVQ rows_len+32(FP), SI
+	MOVQ x_len+56(FP), DI
+	MOVQ ahead+96(FP), R8
+	XORQ R9, R9
+
+row15:
+	CMPQ    R9, SI
+	JGE     rows16
+	LEAQ    (R9)(R8*1), R12
+	CMPQ    R12, SI
+	CMOVQGE R9, R12
+	MOVLQSX (CX)(R9*4), R11
+	IMULQ   DI, R11
+	ADDQ    BX, R11
+	MOVLQSX (CX)(R12*4), R12
+	IMULQ   DI, R12
+	ADDQ    BX, R12
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	XORQ    R10, R10
+
+step17:
+	PREFETCHT0   (R12)(R10*1)
+	VPMOVSXBW    (R11)(R10*1), Y2
+	VPMADDWD     (DX)(R10*2), Y2, Y2
+	VPADDD       Y2, Y0, Y0
+	VPMOVSXBW    16(R11)(R10*1), Y2
+	VPMADDWD     32(DX)(R10*2), Y2, Y2
+	VPADDD       Y2, Y1, Y1
+	ADDQ         $0x20, R10
+	CMPQ         R10, DI
+	JL           step17
+	VPADDD       Y1, Y0, Y0
+	VEXTRACTI128 $0x01, Y0, X1
+	VPADDD       X0, X1, X0
+	VPSHUFD      $0x4e, X0, X1
+	VPADDD       X0, X1, X0
+	VPSHUFD      $0xb1, X0, X1
+	VPADDD       X0, X1, X0
+	VMOVD        X0, (AX)(R9*4)
+	INCQ         R9
+	JMP          row15
+
+rows16:
+	VZEROUPPER
+	RET
+
 // func reachAVX512(hits []uint64, x []float32, cols []float32, least float32) int
 // Requires: AVX, AVX512F
 TEXT ·reachAVX512(SB), NOSPLIT, $0-88
@@ -181,9 +235,9 @@ TEXT ·reachAVX512(SB), NOSPLIT, $0-88
 	MOVQ         x_len+32(FP), DI
 	XORQ         R8, R8
 
-loop15:
+loop18:
 	CMPQ    DI, $0x00000010
-	JL      done16
+	JL      done19
 	VMOVUPS (CX)(R8*1), Z1
 	VCMPPS  $0x0d, Z0, Z1, K1
 	VMOVUPS (DX)(R8*1), Z2
@@ -191,26 +245,26 @@ loop15:
 	KORW    K1, K2, K1
 	KMOVW   K1, R9
 
-hit17:
+hit20:
 	TESTL R9, R9
-	JZ    none18
+	JZ    none21
 	BSFL  R9, R10
 	ADDQ  SI, R10
 	MOVQ  R10, (BX)
 	ADDQ  $0x08, BX
 	LEAL  -1(R9), R11
 	ANDL  R11, R9
-	JMP   hit17
+	JMP   hit20
 
-none18:
+none21:
 	ADDQ $0x00000010, SI
 	ADDQ $0x00000040, R8
 	SUBQ $0x00000010, DI
-	JMP  loop15
+	JMP  loop18
 
-done16:
+done19:
 	TESTQ     DI, DI
-	JZ        end19
+	JZ        end22
 	LEAQ      first_lanes_masks<>+0(SB), R9
 	KMOVW     (R9)(DI*2), K1
 	VMOVUPS.Z (CX)(R8*1), K1, Z1
@@ -221,21 +275,21 @@ done16:
 	KANDW     K1, K2, K2
 	KMOVW     K2, CX
 
-hit20:
+hit23:
 	TESTL CX, CX
-	JZ    none21
+	JZ    none24
 	BSFL  CX, R12
 	ADDQ  SI, R12
 	MOVQ  R12, (BX)
 	ADDQ  $0x08, BX
 	LEAL  -1(CX), DX
 	ANDL  DX, CX
-	JMP   hit20
+	JMP   hit23
 
-none21:
+none24:
 	ADDQ $0x00000010, SI
 
-end19:
+end22:
 	SUBQ AX, BX
 	SHRQ $0x03, BX
 	MOVQ BX, ret+80(FP)
@@ -270,17 +324,17 @@ TEXT ·entriesAVX512(SB), NOSPLIT, $0-56
 	MOVQ x_len+32(FP), SI
 	XORQ DI, DI
 
-loop22:
+loop25:
 	CMPQ    SI, $0x00000010
-	JL      done23
+	JL      done26
 	VMOVUPS (CX)(DI*1), Z0
 	VPXORD  Z1, Z1, Z1
 	VCMPPS  $0x04, Z1, Z0, K1
 	KMOVW   K1, R8
 
-hit24:
+hit27:
 	TESTL R8, R8
-	JZ    none25
+	JZ    none28
 	BSFL  R8, R9
 	ADDQ  BX, R9
 	MOVL  (CX)(R9*4), R10
@@ -290,17 +344,17 @@ hit24:
 	ADDQ  $0x08, DX
 	LEAL  -1(R8), R10
 	ANDL  R10, R8
-	JMP   hit24
+	JMP   hit27
 
-none25:
+none28:
 	ADDQ $0x00000010, BX
 	ADDQ $0x00000040, DI
 	SUBQ $0x00000010, SI
-	JMP  loop22
+	JMP  loop25
 
-done23:
+done26:
 	TESTQ     SI, SI
-	JZ        end26
+	JZ        end29
 	LEAQ      first_lanes_masks<>+0(SB), R8
 	KMOVW     (R8)(SI*2), K1
 	VMOVUPS.Z (CX)(DI*1), K1, Z0
@@ -308,9 +362,9 @@ done23:
 	VCMPPS    $0x04, Z2, Z0, K1
 	KMOVW     K1, SI
 
-hit27:
+hit30:
 	TESTL SI, SI
-	JZ    none28
+	JZ    none31
 	BSFL  SI, R11
 	ADDQ  BX, R11
 	MOVL  (CX)(R11*4), DI
@@ -320,12 +374,12 @@ hit27:
 	ADDQ  $0x08, DX
 	LEAL  -1(SI), DI
 	ANDL  DI, SI
-	JMP   hit27
+	JMP   hit30
 
-none28:
+none31:
 	ADDQ $0x00000010, BX
 
-end26:
+end29:
 	SUBQ AX, DX
 	SHRQ $0x03, DX
 	MOVQ DX, ret+48(FP)

@@ -15,21 +15,21 @@ import (
 // are visited: rows that are near each other should be near in it, so that what
 // they share is still in cache. Products may differ in the last bits from those
 // that the other searches make.
-func (p *Pool) NearestAround(idx []int32, sim, z []float32, n, f, k int, old, order []int32) {
+func (p *Pool) NearestAround(idx []int32, sim []float32, rows *Codes, k int, old, order []int32) {
+	n := rows.n
 	need("NearestAround", "idx", len(idx), n*k)
 	need("NearestAround", "sim", len(sim), n*k)
-	need("NearestAround", "z", len(z), n*f)
 	need("NearestAround", "old", len(old), n*k)
 	need("NearestAround", "order", len(order), n)
-	if n <= 0 || k <= 0 || f <= 0 {
+	if n == 0 || k <= 0 || rows.f == 0 {
 		return
 	}
 	most := k * k
 	table := 1 << bits.Len(uint(2*(most+k)))
-	p.scratch(most)
-	p.intScratch(table + most + 2)
+	p.scratch(codeRows)
+	p.intScratch(table + most + comparingInts)
 	lists := nearestRows{idx: idx, sim: sim, k: k, worst: grow(&p.part, n)}
-	runJob(p, &p.jobs.around, aroundJob{comparing: comparing{p: p, lists: lists, z: z, n: n, f: f, order: order}, old: old, most: most, table: table}, ceilDiv(n, aroundRows))
+	runJob(p, &p.jobs.around, aroundJob{comparing: comparing{p: p, lists: lists, Codes: rows, order: order}, old: old, most: most, table: table}, ceilDiv(n, aroundRows))
 }
 
 // Known marks row v of a list as one that was in it before, and of a marked one
@@ -46,8 +46,8 @@ type aroundJob struct {
 }
 
 func (j *aroundJob) do(c, worker int) {
-	k, ints, products := j.lists.k, j.p.ints[worker], j.p.local[worker]
-	table, found, ptr := ints[:j.table], ints[j.table:j.table:j.table+j.most], ints[j.table+j.most:]
+	k, ints := j.lists.k, j.p.ints[worker][comparingInts:]
+	table, found := ints[:j.table], ints[j.table:j.table:j.table+j.most]
 	for at := c * aroundRows; at < min((c+1)*aroundRows, j.n); at++ {
 		u := int(j.order[at])
 		clear(table)
@@ -82,27 +82,27 @@ func (j *aroundJob) do(c, worker int) {
 				}
 			}
 		}
-		j.compare(u, found, products, ptr)
+		j.compare(worker, u, found)
 	}
 }
 
 // NearestAmong improves the lists of [Pool.Nearest] by the rows that each is given, as the neighbours
 // of a graph, in which row u is node nodes[u], and node v is row row[v], or none where that is −1: it is compared
-// with those of col[rowPtr[nodes[u]]:rowPtr[nodes[u]+1]]. A nil row says that node u is row u. order and products are as
+// with those of col[rowPtr[nodes[u]]:rowPtr[nodes[u]+1]]. order and products are as
 // [Pool.NearestAround] has them.
-func (p *Pool) NearestAmong(idx []int32, sim, z []float32, n, f, k int, rowPtr, col, nodes, row, order []int32) {
+func (p *Pool) NearestAmong(idx []int32, sim []float32, rows *Codes, k int, rowPtr, col, nodes, row, order []int32) {
+	n := rows.n
 	need("NearestAmong", "idx", len(idx), n*k)
 	need("NearestAmong", "sim", len(sim), n*k)
-	need("NearestAmong", "z", len(z), n*f)
 	need("NearestAmong", "nodes", len(nodes), n)
 	need("NearestAmong", "order", len(order), n)
-	if n <= 0 || k <= 0 || f <= 0 {
+	if n == 0 || k <= 0 || rows.f == 0 {
 		return
 	}
-	p.scratch(amongRows)
-	p.intScratch(amongRows + 2)
+	p.scratch(codeRows)
+	p.intScratch(amongRows + comparingInts)
 	lists := nearestRows{idx: idx, sim: sim, k: k, worst: grow(&p.part, n), again: true}
-	runJob(p, &p.jobs.among, amongJob{comparing: comparing{p: p, lists: lists, z: z, n: n, f: f, order: order}, rowPtr: rowPtr, col: col, nodes: nodes, row: row}, ceilDiv(n, aroundRows))
+	runJob(p, &p.jobs.among, amongJob{comparing: comparing{p: p, lists: lists, Codes: rows, order: order}, rowPtr: rowPtr, col: col, nodes: nodes, row: row}, ceilDiv(n, aroundRows))
 }
 
 const amongRows = 1024 // that a row is compared with at a time
@@ -117,37 +117,13 @@ func (j *amongJob) do(c, worker int) {
 		u := j.order[at]
 		v := j.nodes[u]
 		for among := range slices.Chunk(j.col[j.rowPtr[v]:j.rowPtr[v+1]], amongRows) {
-			if j.row != nil {
-				rows := j.p.ints[worker][2:2]
-				for _, w := range among {
-					if r := j.row[w]; r >= 0 {
-						rows = append(rows, r)
-					}
+			rows := j.p.ints[worker][comparingInts:comparingInts]
+			for _, w := range among {
+				if r := j.row[w]; r >= 0 {
+					rows = append(rows, r)
 				}
-				among = rows
 			}
-			j.compare(int(u), among, j.p.local[worker], j.p.ints[worker])
-		}
-	}
-}
-
-// comparing is what jobs have in common that compare each row with some others.
-type comparing struct {
-	p     *Pool
-	lists nearestRows
-	z     []float32
-	n, f  int
-	order []int32
-}
-
-// compare offers rows to the list of row u, which may be among them. products has room for as many, ptr for two.
-func (j *comparing) compare(u int, rows []int32, products []float32, ptr []int32) {
-	ptr[0], ptr[1] = 0, int32(len(rows))
-	ks.sddmm(products, ptr, rows, nil, j.z[u*j.f:(u+1)*j.f], j.z, j.f, 0, 1, fetchAhead(j.n, j.f))
-	j.lists.worst[u] = j.lists.sim[(u+1)*j.lists.k-1]
-	for i, v := range rows {
-		if s := products[i]; s >= j.lists.worst[u] && int(v) != u {
-			j.lists.offer(u, int(v), s)
+			j.compare(worker, int(u), rows)
 		}
 	}
 }

@@ -101,7 +101,7 @@ func TestNearestWithinAndAround(t *testing.T) {
 		for _, c := range []struct{ n, f, k, groups int }{{2, 3, 1, 1}, {40, 5, 3, 4}, {400, 7, 6, 2}, {500, 16, 9, 11}} {
 			z := make([]float32, c.n*c.f)
 			for i := range z {
-				z[i] = float32(key.Intn(uint64(i), 5) - 2)
+				z[i] = float32(key.Intn(uint64(i), 5)-2) / 16 // rows at most of length 1
 			}
 			product := func(i, j int) float32 { return dotGo(z[i*c.f:(i+1)*c.f], z[j*c.f:(j+1)*c.f]) }
 			met := make([]bool, c.n*c.n) // pairs that were compared
@@ -160,6 +160,8 @@ func TestNearestWithinAndAround(t *testing.T) {
 				p.NearestWithin(idx, sim, z, c.n, c.f, c.k, order, start, most)
 				check("within")
 			}
+			var codes Codes
+			codes.Set(p, z, c.n, c.f)
 			old := slices.Clone(idx)
 			for i := range c.n {
 				for _, v := range old[i*c.k : (i+1)*c.k] {
@@ -173,7 +175,7 @@ func TestNearestWithinAndAround(t *testing.T) {
 					}
 				}
 			}
-			p.NearestAround(idx, sim, z, c.n, c.f, c.k, old, order)
+			p.NearestAround(idx, sim, &codes, c.k, old, order)
 			check("around")
 			// And of what lists have got since then.
 			looked := old
@@ -195,11 +197,11 @@ func TestNearestWithinAndAround(t *testing.T) {
 					old[i] = Known(v)
 				}
 			}
-			p.NearestAround(idx, sim, z, c.n, c.f, c.k, old, order)
+			p.NearestAround(idx, sim, &codes, c.k, old, order)
 			check("around again")
 			// Of a graph, and of one with a node before the others that is no row.
 			for _, more := range []int32{0, 1} {
-				rowPtr, col, nodes, row := make([]int32, 1+more), []int32{}, make([]int32, c.n), []int32{-1}
+				rowPtr, col, nodes, row := make([]int32, 1+more), []int32{}, make([]int32, c.n), slices.Repeat([]int32{-1}, int(more))
 				for i := range c.n {
 					nodes[i], row = int32(i)+more, append(row, int32(i))
 					for _, v := range key.At(uint64(10 + i)).Perm(c.n)[:i] { // itself, and what lists have, too
@@ -211,15 +213,45 @@ func TestNearestWithinAndAround(t *testing.T) {
 					}
 					rowPtr = append(rowPtr, int32(len(col)))
 				}
-				if more == 0 {
-					row = nil
-				}
-				p.NearestAmong(idx, sim, z, c.n, c.f, c.k, rowPtr, col, nodes, row, order)
+				p.NearestAmong(idx, sim, &codes, c.k, rowPtr, col, nodes, row, order)
 				check("among")
 			}
 			p.Close()
 		}
 	})
+}
+
+// Integers are added exactly, whichever rows are asked for ahead.
+func TestCodeDots(t *testing.T) {
+	key := rng.New(9, "codes")
+	for _, width := range []int{32, 96, 512} {
+		const n = 50
+		codes, x := make([]int8, n*width), make([]int16, width)
+		for i := range codes {
+			codes[i] = int8(key.Intn(uint64(i), 2*codeMost+1) - codeMost)
+		}
+		for i := range x {
+			x[i] = int16(key.At(1).Intn(uint64(i), 2*codeX+1) - codeX)
+		}
+		for i := range width { // the largest sum of all
+			codes[i] = codeMost
+			if x[i] < 0 {
+				codes[i] = -codeMost
+			}
+		}
+		rows := []int32{0, n - 1, 7, 7, 3}
+		want, got := make([]int32, len(rows)), make([]int32, len(rows))
+		codeDotsGo(want, rows, x, codes, 0)
+		eachISA(t, func(t *testing.T) {
+			for _, ahead := range []int{0, 1, 16} {
+				clear(got)
+				if ks.codeDots(got, rows, x, codes, ahead); !slices.Equal(got, want) {
+					t.Fatalf("width %d, ahead %d: %v, want %v", width, ahead, got, want)
+				}
+				ks.codeDots(nil, nil, x, codes, ahead)
+			}
+		})
+	}
 }
 
 // Products of rows that lie anywhere have the bits of a product of matrices.

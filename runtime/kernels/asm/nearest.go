@@ -27,6 +27,60 @@ func nearest(s isa) {
 		SHLQ(U8(32), bits)
 		ORQ(bits, at)
 	})
+	if !s.wide() {
+		s.codeDots()
+	}
+}
+
+// codeDots emits the products of a row of 16-bit integers with rows of 8-bit ones, which are small beside
+// the time in which they come from memory.
+func (s isa) codeDots() {
+	s.begin("codeDots", "(dst, rows []int32, x []int16, codes []int8, ahead int)",
+		"computes the products of x with rows of codes (see codeDotsGo).")
+	p := slices("dst", "rows", "x", "codes")
+	dst, rows, x, codes := p[0], p[1], p[2], p[3]
+	n, width, ahead := length("rows"), length("x"), integer("ahead")
+	i, j, at, later := GP64(), GP64(), GP64(), GP64()
+	XORQ(i, i)
+	top, done := label("row"), label("rows")
+	Label(top)
+	CMPQ(i, n)
+	JGE(LabelRef(done))
+	LEAQ(Mem{Base: i, Index: ahead, Scale: 1}, later)
+	CMPQ(later, n)
+	CMOVQGE(i, later)
+	for _, row := range []struct{ index, to reg.GPVirtual }{{i, at}, {later, later}} {
+		MOVLQSX(Mem{Base: rows, Index: row.index, Scale: 4}, row.to)
+		IMULQ(width, row.to)
+		ADDQ(codes, row.to)
+	}
+	acc := [2]reg.VecVirtual{s.zero(), s.zero()}
+	XORQ(j, j)
+	step := label("step")
+	Label(step)
+	PREFETCHT0(Mem{Base: later, Index: j, Scale: 1})
+	for k := range acc {
+		y := s.vec()
+		VPMOVSXBW(Mem{Base: at, Index: j, Scale: 1, Disp: 16 * k}, y)
+		VPMADDWD(Mem{Base: x, Index: j, Scale: 2, Disp: 32 * k}, y, y)
+		VPADDD(y, acc[k], acc[k])
+	}
+	ADDQ(U8(32), j)
+	CMPQ(j, width)
+	JL(LabelRef(step))
+	VPADDD(acc[1], acc[0], acc[0])
+	low, high := XMM(), XMM()
+	VEXTRACTI128(U8(1), acc[0], high)
+	VPADDD(acc[0].AsX(), high, low)
+	for _, swap := range []uint8{0x4e, 0xb1} {
+		VPSHUFD(U8(swap), low, high)
+		VPADDD(low, high, low)
+	}
+	VMOVD(low, Mem{Base: dst, Index: i, Scale: 4})
+	INCQ(i)
+	JMP(LabelRef(top))
+	Label(done)
+	s.end()
 }
 
 // hits writes the numbers of the elements of x for which is holds, with what also adds to them, and
