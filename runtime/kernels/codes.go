@@ -1,9 +1,6 @@
 package kernels
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // Codes are rows with a code of 8 bits for each of their numbers, a quarter of what is read otherwise where rows
 // are compared with some that lie anywhere. What all rows have in common is left out, so that the bits tell
@@ -79,48 +76,6 @@ func (c *Codes) Do(lo, hi int) {
 }
 
 func (c *Codes) row(v int) []float32 { return c.z[v*c.f : (v+1)*c.f] }
-
-// comparing is what jobs have in common that compare each row with some others.
-type comparing struct {
-	p     *Pool
-	lists nearestRows
-	*Codes
-	order []int32
-}
-
-// comparingInts is the room that compare takes of a thread's numbers, before that of the job.
-const comparingInts = 2 + 2*codeRows
-
-// compare offers rows to the list of row u, which may be among them.
-func (j *comparing) compare(worker, u int, rows []int32) {
-	ints, products := j.p.ints[worker], j.p.local[worker]
-	ptr, dots, near := ints[:2], ints[2:2+codeRows], ints[2+codeRows:2+codeRows:comparingInts]
-	z, x, common := j.row(u), j.x[worker], 0.0
-	for i, v := range z {
-		x[i] = int16(math.RoundToEven(float64(v) * codeX))
-		common += float64(float64(v) * float64(j.mean[i]))
-	}
-	common += 1 / float64(j.scale) // the step
-	worst := &j.lists.worst[u]
-	*worst = j.lists.sim[(u+1)*j.lists.k-1]
-	for some := range slices.Chunk(rows, codeRows) {
-		ks.codeDots(dots, some, x, j.code, fetchAhead(j.n, j.width/4))
-		least := int32(max(math.MinInt32, min(math.MaxInt32, math.Floor((float64(*worst)-common)*codeX*float64(j.scale)))))
-		near = near[:0]
-		for i, v := range some {
-			if dots[i] >= least && int(v) != u {
-				near = append(near, v)
-			}
-		}
-		ptr[0], ptr[1] = 0, int32(len(near))
-		ks.sddmm(products, ptr, near, nil, z, j.z, j.f, 0, 1, fetchAhead(j.n, j.f))
-		for i, v := range near {
-			if s := products[i]; s >= *worst {
-				j.lists.offer(u, int(v), s)
-			}
-		}
-	}
-}
 
 // codeDotsGo writes to dst the products of x with the rows of codes that rows names. Those further on by
 // ahead are asked for.

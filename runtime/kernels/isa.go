@@ -63,6 +63,8 @@ type kernelSet struct {
 	packRows     func(out, in []float32, kc, ld, h, step int)
 	fetchRows    func(in []float32, n, ld, w int) // hint that w floats of n rows come next
 
+	// Products of x with the rows of codes that rows names, as wide as x, which is a multiple of codeUnit; those
+	// further on by ahead are asked for.
 	codeDots func(dst, rows []int32, x []int16, codes []int8, ahead int)
 
 	// Random fills of whole blocks of four elements: dst[0] is element 4·block

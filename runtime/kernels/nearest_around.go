@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 )
@@ -124,6 +125,48 @@ func (j *amongJob) do(c, worker int) {
 				}
 			}
 			j.compare(worker, int(u), rows)
+		}
+	}
+}
+
+// comparing is what jobs have in common that compare each row with some others.
+type comparing struct {
+	p     *Pool
+	lists nearestRows
+	*Codes
+	order []int32
+}
+
+// comparingInts is the room that compare takes of a thread's numbers, before that of the job.
+const comparingInts = 2 + 2*codeRows
+
+// compare offers rows to the list of row u, which may be among them.
+func (j *comparing) compare(worker, u int, rows []int32) {
+	ints, products := j.p.ints[worker], j.p.local[worker]
+	ptr, dots, near := ints[:2], ints[2:2+codeRows], ints[2+codeRows:2+codeRows:comparingInts]
+	z, x, common := j.row(u), j.x[worker], 0.0
+	for i, v := range z {
+		x[i] = int16(math.RoundToEven(float64(v) * codeX))
+		common += float64(float64(v) * float64(j.mean[i]))
+	}
+	common += 1 / float64(j.scale) // the step
+	worst := &j.lists.worst[u]
+	*worst = j.lists.sim[(u+1)*j.lists.k-1]
+	for some := range slices.Chunk(rows, codeRows) {
+		ks.codeDots(dots, some, x, j.code, fetchAhead(j.n, j.width/4))
+		least := int32(max(math.MinInt32, min(math.MaxInt32, math.Floor((float64(*worst)-common)*codeX*float64(j.scale)))))
+		near = near[:0]
+		for i, v := range some {
+			if dots[i] >= least && int(v) != u {
+				near = append(near, v)
+			}
+		}
+		ptr[0], ptr[1] = 0, int32(len(near))
+		ks.sddmm(products, ptr, near, nil, z, j.z, j.f, 0, 1, fetchAhead(j.n, j.f))
+		for i, v := range near {
+			if s := products[i]; s >= *worst {
+				j.lists.offer(u, int(v), s)
+			}
 		}
 	}
 }
