@@ -102,7 +102,11 @@ func FewEdges(ds *data.Dataset, nodes, edges int) string {
 	if !(have < had/10) {
 		return ""
 	}
-	return fmt.Sprintf("%s has %.2g edges a node, and the training had %.2g: answers rest on neighbours, so give the whole graph; gsrc predict --nodes names the nodes that are asked for", ds.Source, have, had)
+	short := func(x float64) string { // to two digits, and 120 in place of 1.2e+02
+		x, _ = strconv.ParseFloat(strconv.FormatFloat(x, 'g', 2, 64), 64)
+		return fmt.Sprint(x)
+	}
+	return fmt.Sprintf("%s has %s edges a node, and the training had %s: answers rest on neighbours, so give the whole graph; gsrc predict --nodes names the nodes that are asked for", ds.Source, short(have), short(had))
 }
 
 // Prior is what the edges of data count by their weights; nil where they have none, or evidence

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/data"
+	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
 	"github.com/gsrc-dev/gsrc/runtime/ort"
@@ -51,5 +53,12 @@ func TestFewEdgesAreSaid(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+func TestFewEdgesOfADenseTraining(t *testing.T) {
+	few := &data.Dataset{Source: "few", Graph: &graph.Graph{N: 8, Edges: make([][2]int32, 1)}}
+	if got, want := infer.FewEdges(few, 10, 1234), "few has 0.12 edges a node, and the training had 120: "; !strings.HasPrefix(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
