@@ -230,6 +230,17 @@ func Tuned(model, dataset string) bool {
 	})
 }
 
+// Size is what a data set with defaults of its own is known by, beside its name. Nodes are those of all
+// graphs; Features of a collection are 0, since options decide them.
+type Size struct{ Graphs, Nodes, Features, Classes int }
+
+// Sizes are those of the data sets with files in defaults/data, but for generated graphs.
+var Sizes = map[string]Size{
+	"actor": {0, 7600, 932, 5}, "blogcatalog": {0, 5196, 8189, 7}, "citeseer": {0, 3327, 3703, 6}, "cora": {0, 2708, 1433, 7},
+	"cornell": {0, 183, 1703, 5}, "texas": {0, 183, 1703, 5}, "wisconsin": {0, 251, 1703, 5},
+	"collab": {5000, 372474, 0, 3}, "mutag": {188, 3371, 0, 2}, "proteins": {1113, 43471, 0, 2},
+}
+
 // general lists the layers of any data.
 func general(model string) []string { return []string{"default", "default." + model} }
 

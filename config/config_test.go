@@ -55,7 +55,10 @@ func TestDefaultsAreComplete(t *testing.T) {
 				}
 			}
 		}
-		_, model, _ := strings.Cut(name, ".")
+		dataset, model, _ := strings.Cut(name, ".")
+		if dataset, of := strings.CutPrefix(dataset, "data/"); of && dataset != "synthetic" && Sizes[dataset] == (Size{}) {
+			t.Errorf("%s: Sizes has no %s", f, dataset)
+		}
 		if _, err := Load(model, "", filepath.FromSlash(f), nil); err != nil { // in range, too
 			t.Error(err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
+	"github.com/gsrc-dev/gsrc/train"
 )
 
 // ecl-gsr has defaults for graphs that have none of their own, with few labels, too, which options
@@ -56,7 +57,7 @@ func TestOwnData(t *testing.T) {
 		{half, "gcn", []string{"data.prepare=false"}, "gcn", 0},
 		{half, "ecl-gsr", nil, "sage", 0}, // tables.ecl-gsr.toml
 		{ring("mute", "id,a,b", func(i int) string { return fmt.Sprintf("%d,%d", i%3, i%5) }), "ecl-gsr", []string{"data.prepare=false"}, "gcn", 0},
-		{ring("cora", header, labelled(20)), "ecl-gsr", []string{"data.prepare=false"}, "propagation", 0},
+		{ring("cora", header, labelled(20)), "ecl-gsr", []string{"data.prepare=false"}, "sage", 3}, // in name alone
 	} {
 		s, err := Prepare(TrainOptions{Model: c.model, Data: c.folder, Set: c.set})
 		if err != nil {
@@ -148,5 +149,47 @@ func TestUnlikeNeighbours(t *testing.T) {
 	published, err := nodeTask{ds: ring(3, 40)}.defaults()("sublime", "blogcatalog", "", nil)
 	if err != nil || published.Model.SUBLIME.Momentum != 0.9999 {
 		t.Errorf("%v; defaults of a data set do not come last", err)
+	}
+}
+
+// The defaults of a data set are for that set, and for no other data of its name.
+func TestDefaultsOfANameAlone(t *testing.T) {
+	for _, x := range []struct {
+		info train.TaskInfo
+		want bool
+	}{
+		{train.TaskInfo{About: train.About{Name: "cora", Nodes: 2708, Features: 1433, Classes: 7}}, true},
+		{train.TaskInfo{About: train.About{Name: "cora", Nodes: 2708, Features: 32, Classes: 7}, Structural: true}, true},
+		{train.TaskInfo{About: train.About{Name: "cora", Nodes: 2708, Features: 32, Classes: 7}}, false},
+		{train.TaskInfo{About: train.About{Name: "cora", Nodes: 2707, Features: 1433, Classes: 7}}, false},
+		{train.TaskInfo{About: train.About{Name: "mutag", Graphs: 188, Nodes: 3371, Features: 7, Classes: 2}}, true},
+		{train.TaskInfo{About: train.About{Name: "mutag", Nodes: 3371, Features: 7, Classes: 2}}, false},
+		{train.TaskInfo{About: train.About{Name: "synthetic", Format: "synthetic"}}, true},
+		{train.TaskInfo{About: train.About{Name: "synthetic", Format: "folder"}}, false},
+		{train.TaskInfo{About: train.About{Name: "mine"}}, true},
+	} {
+		if got := datasetOf(x.info); (got == x.info.Name) != x.want {
+			t.Errorf("%+v: %q", x.info, got)
+		}
+	}
+	const at = "../data/testdata/folder-npz"
+	var configs []string
+	for name, noted := range map[string]bool{"cora": true, "mine": false} {
+		dir := filepath.Join(t.TempDir(), name)
+		if err := os.CopyFS(dir, os.DirFS(at)); err != nil {
+			t.Fatal(err)
+		}
+		var notes []string
+		s, err := Prepare(TrainOptions{Model: "ecl-gsr", Data: dir, Set: []string{"data.split=random:0.4,0.3,0.3"}, Note: func(text string) { notes = append(notes, text) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		configs = append(configs, s.Config.Hash())
+		if is := strings.Contains(strings.Join(notes, " "), "its defaults are not taken"); is != noted {
+			t.Errorf("%s: the notes are %q", name, notes)
+		}
+	}
+	if configs[0] != configs[1] {
+		t.Error("a folder called cora has the defaults of the data set")
 	}
 }

@@ -146,7 +146,7 @@ func Prepare(o TrainOptions) (*Setup, error) {
 		return nil, err
 	}
 	o.load = t.defaults()
-	c, err := o.configure(defaults, t.Info().Name)
+	c, err := o.configure(defaults, datasetOf(t.Info()))
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +170,25 @@ func Prepare(o TrainOptions) (*Setup, error) {
 			o.Note(text)
 		}
 	}
+	if name := s.DataName(); o.Note != nil && datasetOf(t.Info()) == "" && config.Tuned(defaults, name) {
+		o.Note(fmt.Sprintf("the data are called %s, and by their numbers of nodes, features and classes they are not the data set of that name: its defaults are not taken", name))
+	}
 	return s, s.warnUnread(o.Warn)
+}
+
+// datasetOf is the name by which data have defaults of their own: empty where they only have the
+// name of a data set that does.
+func datasetOf(info train.TaskInfo) string {
+	is := config.Size{Graphs: info.Graphs, Nodes: info.Nodes, Classes: info.Classes}
+	want, sized := config.Sizes[info.Name]
+	if is.Features = want.Features; !info.Structural && info.Graphs == 0 {
+		is.Features = info.About.Features
+	}
+	generated := info.Name != data.Synthetic || info.Format == data.Synthetic || info.Format == "store" // which may be of a generated graph
+	if sized && is != want || !generated {
+		return ""
+	}
+	return info.Name
 }
 
 // checkOptions refuses values that options of [TrainOptions] cannot have.
@@ -201,7 +219,7 @@ func (o *TrainOptions) guess(t task, m *ir.Module, model string, c *config.Confi
 	if info.Columns == nil && !info.Structural || c.Model.ClassWeights != "none" {
 		return m, nil
 	}
-	plain, err := o.load(model, info.Name, "", nil)
+	plain, err := o.load(model, datasetOf(info), "", nil)
 	if err != nil {
 		return nil, err
 	}

@@ -89,7 +89,7 @@ func (s *Setup) Unread() (names []string, err error) {
 	if !models.IsFile(s.Model) {
 		defaults = s.Model
 	}
-	plain, err := s.task.defaults()(defaults, s.task.Info().Name, "", nil)
+	plain, err := s.task.defaults()(defaults, datasetOf(s.task.Info()), "", nil)
 	if err != nil {
 		return nil, err
 	}
