@@ -438,8 +438,8 @@ func (c *columnValues) otherKind() bool {
 
 // unlike tells of what share of a table, in which a model's columns were read, it is nothing like its training:
 // gaps where that had none, categories that it hardly had, and numbers far from its median. rare is the
-// first of those categories.
-func (c *columnValues) unlike(mem *budget.Reservation) (gaps, unseen, far int, rare string) {
+// first of those categories. The training had so many nodes.
+func (c *columnValues) unlike(trained int, mem *budget.Reservation) (gaps, unseen, far int, rare string) {
 	for _, x := range c.Numbers {
 		switch {
 		case math.IsNaN(x):
@@ -452,15 +452,18 @@ func (c *columnValues) unlike(mem *budget.Reservation) (gaps, unseen, far int, r
 	claim(mem, claimed)
 	defer mem.Shrink(claimed)
 	count, codes := make([]int, len(c.Texts)), c.column.Codes(c.Values)
+	share, none := c.column.RareShare(trained), true // of the frequent values of the training
 	for _, k := range c.Codes {
 		count[k]++
+		none = none && (c.Texts[k] == "" || int(codes[k]) == len(c.column.Categories))
 	}
+	single := slices.ContainsFunc(c.column.Categories, func(s string) bool { return s != "" }) && (none || share == 0)
 	// Most of the training may have had values that are too rare for a feature; these are not among the frequent ones here.
 	for k, n := range count {
 		switch {
 		case c.Texts[k] == "":
 			gaps = n
-		case int(codes[k]) == len(c.column.Categories) && n > 1 && float64(n) > 2*c.column.RareShare()*float64(len(c.Codes)):
+		case int(codes[k]) == len(c.column.Categories) && (n > 1 && float64(n) > 2*share*float64(len(c.Codes)) || n > 0 && single):
 			unseen += n
 			rare = cmp.Or(rare, c.Texts[k])
 		}
@@ -479,7 +482,7 @@ func (r *tableReader) noteUnlike(file string, rows int, columns []columnValues) 
 	var names [3][]string
 	for i := range columns {
 		c := &columns[i].column
-		gaps, unseen, far, rare := columns[i].unlike(r.mem)
+		gaps, unseen, far, rare := columns[i].unlike(r.want.Nodes, r.mem)
 		such := "such as " + quote(rare)
 		if known := c.Categories; len(known) > 0 {
 			such += ", where it had such as " + quote(known[len(known)-1])

@@ -768,6 +768,16 @@ func TestColumnsUnlikeTheTraining(t *testing.T) {
 	train := mustLoad(t, table(usual), LoadOptions{}).Columns
 	// A column whose values were all too rare to count is as it was with other ones.
 	train.Columns = append(train.Columns, schema.Column{Name: "rare", Kind: schema.Category})
+	larger := *train // in which some values were rare
+	larger.Nodes = 5000
+	wide := func(known int) func(i int) string {
+		return func(i int) string {
+			if i < known {
+				return usual(i)
+			}
+			return strings.NewReplacer("Basic", fmt.Sprint("b", i), "Gold", fmt.Sprint("g", i)).Replace(usual(i))
+		}
+	}
 	for name, c := range map[string]struct {
 		row  func(i int) string
 		want []string
@@ -783,12 +793,20 @@ func TestColumnsUnlikeTheTraining(t *testing.T) {
 			[]string{`most cells are gaps, of which training had none, in the column "age" (60 of 60 rows), "plan" (60 of 60 rows), "member" (60 of 60 rows), "since" (60 of 60 rows)`}},
 		"case": {func(i int) string { return strings.ToLower(usual(i)) },
 			[]string{`most cells are values that training hardly had, which count as one, in the column "plan" (such as "basic", where it had such as "Gold")`}},
+		"other values once each, and a few known": {wide(20),
+			[]string{`training hardly had, which count as one, in the column "plan" (such as "b20", where it had such as "Gold")`}},
+		"larger, other values once each":       {wide(0), []string{`training hardly had, which count as one, in the column "plan" (such as "b0", where it had such as "Gold")`}},
+		"larger, known values among rare ones": {wide(20), nil},
 		"unit": {func(i int) string {
 			return fmt.Sprintf("%d", 20+i) + "00" + strings.Replace(usual(i), "2020", "2029", 1)[2:]
 		},
 			[]string{`most cells are values more than 5 scales from the median of the training, which count as the farthest that the model knows, in the column "age" (in training number, median 49.5, scale 29.5), "since" (in training time, median 2020-01-`}},
 	} {
-		ds := mustLoad(t, table(c.row), LoadOptions{Columns: train})
+		from := train
+		if strings.HasPrefix(name, "larger") {
+			from = &larger
+		}
+		ds := mustLoad(t, table(c.row), LoadOptions{Columns: from})
 		found := slices.DeleteFunc(slices.Clone(ds.Notes), func(s string) bool { return !strings.Contains(s, "most cells are") })
 		if len(found) != len(c.want) {
 			t.Errorf("%s: the notes are %q", name, found)

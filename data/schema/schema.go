@@ -246,10 +246,13 @@ func (c *Column) fitCategories(v Values) {
 }
 
 // RareShare is the largest share of the rows of its training that a value of a category can have had without a
-// feature of its own.
-func (c *Column) RareShare() float64 {
-	if n := len(c.Categories); n >= mostCategories {
+// feature of its own: 0 where each value had one. nodes are the rows, 0 where that is not known.
+func (c *Column) RareShare(nodes int) float64 {
+	switch n := len(c.Categories); {
+	case n >= mostCategories:
 		return 1 / float64(n)
+	case 0 < nodes && nodes <= rarest:
+		return 0
 	}
 	return 1. / rarest
 }
