@@ -47,11 +47,14 @@ type journal struct {
 
 	compacting sync.WaitGroup
 	busy       chan struct{} // holds a token while a graph is written
+	failed     int64         // bytes of logs when one could not be written last, 0 if one was since; with the token
 }
 
 // compactAfter is how many bytes of updates are kept before they are folded into a
 // graph.
 var compactAfter int64 = 64 << 20
+
+const notCompacted = "the journal is not compacted: %v; it is tried again after %d MiB more of updates"
 
 // JournalError says that an update could not be written down, and so was not made.
 type JournalError struct {
@@ -367,12 +370,14 @@ func (j *journal) compactIfLarge(r *Graph, s *Snapshot) {
 	default: // one is being written
 		return
 	}
-	if j.w.Size()+j.since.Load() < compactAfter || s.Version == 1 {
+	size := j.w.Size() + j.since.Load()
+	if size < j.failed+compactAfter || s.Version == 1 {
 		<-j.busy
 		return
 	}
+	j.failed = size // until it is written
 	if err := j.rotate(s.Version); err != nil {
-		j.log("the journal is not compacted: %v", err)
+		j.log(notCompacted, err, compactAfter>>20)
 		<-j.busy
 		return
 	}
@@ -382,7 +387,7 @@ func (j *journal) compactIfLarge(r *Graph, s *Snapshot) {
 	j.compacting.Go(func() {
 		defer func() { <-j.busy }()
 		if path, err := j.writeGraph(s, r.labels, state); err != nil {
-			j.log("the journal is not compacted: %v", err)
+			j.log(notCompacted, err, compactAfter>>20)
 		} else {
 			j.log("the journal's graph of version %d is %s", s.Version, path)
 		}
@@ -481,6 +486,7 @@ func (j *journal) writeGraph(s *Snapshot, labels []string, keys []committedKey) 
 		return "", err
 	}
 	j.since.Store(0)
+	j.failed = 0
 	if unread != nil {
 		j.log("what %s takes the place of is kept until the next graph, since there is not the memory to read it back: %v", path, unread)
 		return path, nil

@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -358,6 +359,32 @@ func TestCompactOnce(t *testing.T) {
 	}
 	if update(i + 1) {
 		t.Errorf("the graph was written after %d updates, and again after the next", i+1)
+	}
+}
+
+// A graph that cannot be written is tried again once as much has come again, and not at each update.
+func TestCompactBacksOff(t *testing.T) {
+	defer func(n int64) { compactAfter = n }(compactAfter)
+	compactAfter = 500
+	dist, path := friends(t)
+	r := open(t, dist, path, filepath.Join(t.TempDir(), "journal"))
+	defer r.Close()
+	var failed atomic.Int64
+	r.journal.log = func(string, ...any) { failed.Add(1) }
+	var at []int64 // bytes of updates at each failure
+	for i := 0; len(at) < 3 && i < 100; i++ {
+		if err := os.MkdirAll(filepath.Join(r.journal.dir, graphName(int64(i+2)), "taken"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		mustUpdate(t, r, Update{X: []float32{30, 1}, IDs: []string{fmt.Sprint("new ", i)}})
+		r.journal.busy <- struct{}{} // once what it has begun has ended
+		<-r.journal.busy
+		if int(failed.Load()) > len(at) {
+			at = append(at, r.journal.w.Size()+r.journal.since.Load())
+		}
+	}
+	if len(at) < 3 || at[1]-at[0] < compactAfter || at[2]-at[1] < compactAfter {
+		t.Errorf("writing the graph was tried at %v bytes of updates", at)
 	}
 }
 
