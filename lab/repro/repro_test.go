@@ -517,6 +517,23 @@ func TestFilesOfTheOtherBudgetStay(t *testing.T) {
 	}
 }
 
+// Without data there is nothing to write: neither a page nor a folder.
+func TestNothingToRun(t *testing.T) {
+	for _, name := range []string{catalog.EnvVar, "XDG_CACHE_HOME", "HOME"} {
+		t.Setenv(name, t.TempDir())
+	}
+	dir := t.TempDir()
+	for _, only := range [][]string{nil, {"cora"}} {
+		o := Options{Targets: []string{"fig9", "table1"}, Only: only, Out: filepath.Join(dir, "out"), Report: filepath.Join(dir, "page.md")}
+		if err := Run(t.Context(), o, nil); err == nil || !strings.Contains(err.Error(), "none of the data sets is on this machine") {
+			t.Errorf("error %v", err)
+		}
+	}
+	if made, err := os.ReadDir(dir); err != nil || len(made) > 0 {
+		t.Errorf("%v, %v", made, err)
+	}
+}
+
 func TestOptions(t *testing.T) {
 	names := []string{"gcn", "ecl-gsr", "ecl-gsr, cut, twice", "gcn, cut"}
 	if got, want := rejoined([]string{"ecl-gsr", " cut", " twice", "gcn", "gcn", " cut", "gnc"}, names), []string{"ecl-gsr, cut, twice", "gcn", "gcn, cut", "gnc"}; !slices.Equal(got, want) {

@@ -155,7 +155,11 @@ func Run(ctx context.Context, o Options, done func(*Outcome) error) error {
 	if err := e.checkFiles(list); err != nil {
 		return err
 	}
-	if len(list) > 0 && o.Shard.Count <= 1 { // shards may share a folder: each keeps runs of its own, and writes no table
+	runs := slices.ContainsFunc(list, func(t *Target) bool {
+		absent := e.absent(t)
+		return slices.ContainsFunc(t.Data(), func(name string) bool { return e.wanted(name) && !slices.Contains(absent, name) })
+	})
+	if (runs || o.Merge != nil) && o.Shard.Count <= 1 { // shards may share a folder: each keeps runs of its own, and writes no table
 		unlock, err := lock(o.Out)
 		if err != nil {
 			return err
@@ -187,7 +191,7 @@ func Run(ctx context.Context, o Options, done func(*Outcome) error) error {
 			}
 		}
 	}
-	if o.Report != "" {
+	if o.Report != "" && shown(filesOf(o.Report)) {
 		if err := writePage(o.Report); err != nil {
 			return err
 		}
@@ -280,7 +284,7 @@ func (e *evaluation) checkFiles(list []*Target) error {
 			return fmt.Errorf("%s is no folder of results: it has no store of runs", dir)
 		}
 	}
-	if dir := filesOf(e.Report); len(list) == 0 && !slices.ContainsFunc(targets, func(t *Target) bool { return has(dir, t.Name+".csv") }) {
+	if dir := filesOf(e.Report); len(list) == 0 && !shown(dir) {
 		return fmt.Errorf("%s has no files of targets for %s to show: name targets to run, or the page of a folder that has some", dir, e.Report)
 	}
 	for _, t := range list {
@@ -295,6 +299,14 @@ func (e *evaluation) checkFiles(list []*Target) error {
 		}
 	}
 	return nil
+}
+
+// shown tells whether a folder has files of targets, for a page to show.
+func shown(dir string) bool {
+	return slices.ContainsFunc(targets, func(t *Target) bool {
+		_, err := os.Stat(filepath.Join(dir, t.Name+".csv"))
+		return err == nil
+	})
 }
 
 func (e *evaluation) logf(format string, args ...any) {
