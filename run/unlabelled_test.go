@@ -1,6 +1,7 @@
 package run
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -41,6 +42,10 @@ func TestTrainWithoutLabels(t *testing.T) {
 		}
 		if r.Result.Val != nil || r.Result.TestAcc != nil || r.Result.Split != "none" || r.Result.EdgesAfter == nil || r.Result.Scale != nil || r.Trained.Module.Func("classify") != nil {
 			t.Errorf("%s: %+v", judge, r.Result)
+		}
+		info, err := os.ReadFile(filepath.Join(o.Out, "run.json"))
+		if shown, jsonErr := json.Marshal(r.Result.JSON()); err != nil || jsonErr != nil || !strings.Contains(string(shown), `"val_acc":null`) || strings.Count(string(shown), `"val_acc"`) != 1 || !strings.Contains(string(info), `"val_acc": null`) {
+			t.Errorf("%s: %v, %v: the result is %s, and run.json %s", judge, err, jsonErr, shown, info)
 		}
 		again, err := Resume(t.Context(), o.Out, ResumeOptions{})
 		if err != nil || again.Result.Hash != r.Result.Hash {

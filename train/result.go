@@ -23,7 +23,7 @@ type Result struct {
 	// TestAcc is the accuracy on the test nodes at the kept epoch; null if the
 	// split has none.
 	TestAcc    *float64 `json:"test_acc"`
-	ValAcc     float64  `json:"val_acc"`      // 0 where Val is null
+	ValAcc     float64  `json:"val_acc"`      // 0 where Val is nil, and null there as [Result.JSON] writes it
 	BestEpoch  int      `json:"best_epoch"`   // from 1; 0 where nothing was judged
 	WallS      float64  `json:"wall_s"`       // earlier parts of a resumed run included
 	PeakRSSMiB *float64 `json:"peak_rss_mib"` // of the process so far; null where the system does not say
@@ -70,6 +70,18 @@ type Result struct {
 
 	// Trained is the model itself.
 	Trained *Model `json:"-"`
+}
+
+// JSON returns what gsrc train --json and run.json write: the result or, of a run without labels, one whose
+// val_acc is null. It is no MarshalJSON, which would write structs that embed a result without their other fields.
+func (r *Result) JSON() any {
+	if r == nil || r.Val != nil || r.BestEpoch > 0 { // results of early versions have no Val
+		return r
+	}
+	return struct {
+		*Result
+		ValAcc *float64 `json:"val_acc"`
+	}{Result: r}
 }
 
 // Quality holds a refined graph against the truth of a generated one. Values

@@ -45,6 +45,19 @@ type Info struct {
 	Checksum string `json:"checksum,omitempty"`
 }
 
+// MarshalJSON writes the result as [Result.JSON] has it.
+func (i Info) MarshalJSON() ([]byte, error) {
+	type plain Info
+	result := i.Result.JSON()
+	if result == any(i.Result) {
+		return json.Marshal(plain(i))
+	}
+	return json.Marshal(struct {
+		plain
+		Result any `json:"result"`
+	}{plain(i), result})
+}
+
 // BaseChecksum is that of the data before edges were changed in reading.
 func (i *Info) BaseChecksum() string {
 	return data.BaseChecksum(i.Data.Checksum, i.Data.Corruption, i.Data.Rewired)

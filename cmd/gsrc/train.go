@@ -215,7 +215,7 @@ func (a *app) report(r *gsrc.Run, f *trainFlags) error {
 				narrow.Confusion, *p = nil, &narrow
 			}
 		}
-		return a.json(&res, "")
+		return a.json(res.JSON(), "")
 	}
 	res, refused := r.Result, r.Exportable()
 	var b strings.Builder
