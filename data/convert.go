@@ -28,7 +28,8 @@ type ConvertOptions struct {
 // Convert writes the data set at path, of any format but a store's, into a graph store in
 // the new folder out. Files are mapped and edges sorted on the disk; tables of nodes, and
 // edges in other formats than CSV, Parquet and OGB's, are held in memory. Collections are refused.
-func Convert(path, out string, o ConvertOptions) error {
+func Convert(path, out string, o ConvertOptions) (err error) {
+	defer func() { o.suffices(err) }()
 	key := Synthetic
 	if path != Synthetic {
 		var err error
@@ -95,6 +96,22 @@ func Convert(path, out string, o ConvertOptions) error {
 		plain := !o.Half && o.Load.Split == "" && o.Load.Weights == WeightsAsTheyAre && o.Load.Edges == "" && o.Load.AddEdges == 0 && o.Load.RemoveEdges == 0
 		return ds.writeStore(b, aboutStore{Plain: plain, Asked: !reflect.DeepEqual(o.Load.Tables, Tables{})}, o.Half)
 	})
+}
+
+// suffices adds to an error about memory what would do, of which half is for sorting edges.
+func (o *ConvertOptions) suffices(err error) {
+	var exceeded *budget.ExceededError
+	var fe *FileError
+	if !errors.As(err, &exceeded) || !errors.As(err, &fe) {
+		return
+	}
+	need := exceeded.Need
+	if exceeded.Total == o.Load.MaxBytes {
+		need -= o.Load.MaxBytes / 2
+	}
+	if need > 0 && need < 1<<50 {
+		fe.Hint = fmt.Sprintf("if it really is that large, raise the limit with --memory to about %s: half of that is for sorting edges, and the other half for reading", budget.Format(need/2*5))
+	}
 }
 
 // room refuses a disk that cannot take the numbers of features.npy, which have half the bytes in

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -339,5 +340,33 @@ func TestStoreOfTraining(t *testing.T) {
 		if ds, err = Load(out, LoadOptions{Trained: "another"}); err != nil || ds.Checksum == want.Checksum {
 			t.Errorf("%s: has the checksum of its source for another model, or %v", c.name, err)
 		}
+	}
+}
+
+// A conversion of Parquet that memory lacks room for says how much would do.
+func TestConvertSaysWhatMemoryWouldDo(t *testing.T) {
+	var nodes []parquetNode
+	var edges []parquetEdge
+	for i := range 200_000 {
+		nodes = append(nodes, parquetNode{ID: fmt.Sprint("node number ", i), Split: "train", Age: int32(i), Share: float64(i) / 7})
+		edges = append(edges, parquetEdge{fmt.Sprint("node number ", i), fmt.Sprint("node number ", i*7%200_000), 1})
+	}
+	var n, e bytes.Buffer
+	if err := errors.Join(parquet.Write(&n, nodes), parquet.Write(&e, edges)); err != nil {
+		t.Fatal(err)
+	}
+	dir := writeFiles(t, map[string]string{"nodes.parquet": n.String(), "edges.parquet": e.String()})
+	convert := func(memory int64) error {
+		return Convert(dir, filepath.Join(t.TempDir(), "store"), ConvertOptions{Load: LoadOptions{MaxBytes: memory}})
+	}
+	err := convert(47 << 20)
+	_, about, _ := strings.Cut(fmt.Sprint(err), "--memory to about ")
+	about, _, _ = strings.Cut(about, " MiB")
+	mib, parseErr := strconv.ParseFloat(about, 64)
+	if parseErr != nil || mib > 250 {
+		t.Fatalf("error %v", err)
+	}
+	if err := convert(int64(mib * (1 << 20))); err != nil {
+		t.Error(err)
 	}
 }

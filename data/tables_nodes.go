@@ -293,7 +293,7 @@ func (r *tableReader) firstPass(from, edges tableFile, faults *Faults) (_ *nodeT
 	if at.split >= 0 || at.masks[0] >= 0 {
 		nt.split = &Split{}
 	}
-	lines := []int{}
+	lines, before := []int{}, r.mem.Bytes()
 	for t.next() {
 		if len(t.row) != len(header) {
 			faults.add(t.fault(min(len(t.row), len(header)), "the row has %d fields, the header has %d", len(t.row), len(header)).hint("a last row that is too short means a truncated file"))
@@ -314,6 +314,9 @@ func (r *tableReader) firstPass(from, edges tableFile, faults *Faults) (_ *nodeT
 			held += 64 + 2*int64(len(t.row[at.label]))
 		}
 		if err := r.mem.Grow(held); err != nil {
+			if x, ok := errors.AsType[*budget.ExceededError](err); ok && from.parquet && t.line() > t.most/16 { // all rows, by those so far
+				x.Need = before + int64(float64(x.Need-before)/float64(t.line())*float64(t.most))
+			}
 			e := fileFault(t.file, err)
 			e.Line = t.line()
 			return nil, e
