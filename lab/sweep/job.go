@@ -41,9 +41,11 @@ type Record struct {
 	Job
 	// Key identifies the run; see [Key].
 	Key string `json:"key"`
-	// Dataset is the data set's short name, Checksum the SHA-256 of its files.
+	// Dataset is the data set's short name, Checksum the SHA-256 of its files and of what was done to edges
+	// in reading. Files is that of the files alone; empty for generated data, and in records of earlier versions.
 	Dataset  string `json:"dataset"`
 	Checksum string `json:"checksum"`
+	Files    string `json:"files,omitempty"`
 	// Chosen is the candidate that [Auto] has trained; empty for other models.
 	Chosen string `json:"chosen,omitempty"`
 	// Result is the outcome; nil where the run failed. Its PeakRSSMiB is nil

@@ -361,6 +361,9 @@ func (r *Runner) run(ctx context.Context, t *task, threads int, memory int64) (r
 		return nil, false, err
 	}
 	rec = &Record{Job: t.job, Key: t.key, Dataset: s.DataName(), Checksum: s.DataChecksum(), Version: gsrc.Version(), Threads: threads}
+	if info := s.Task().Info(); info.Source != data.Synthetic {
+		rec.Files = data.BaseChecksum(info.Checksum, info.Corruption, info.Rewired)
+	}
 	if err := s.Config.Set(fmt.Sprintf("train.threads=%d", threads)); err != nil {
 		return nil, false, err
 	}

@@ -138,7 +138,12 @@ func TestAutoJobs(t *testing.T) {
 	job := Job{Model: Auto, Data: data, Set: []string{"train.epochs=2", "data.split=random:0.5,0.3,0.2"}, Seed: 1}
 	gcn := job
 	gcn.Model = "gcn"
-	records := mustRun(t, &Runner{Dir: dir}, []Job{job, gcn})
+	damaged := gcn
+	damaged.Set = append(slices.Clone(gcn.Set), "data.remove_edges=0.3")
+	records := mustRun(t, &Runner{Dir: dir}, []Job{job, gcn, damaged})
+	if a, b := records[1], records[2]; a.Files != a.Checksum || a.Files != b.Files || a.Checksum == b.Checksum {
+		t.Errorf("checksums of the files %q and, damaged, %q, of the data %q and %q", a.Files, b.Files, a.Checksum, b.Checksum)
+	}
 	if a, b := records[0], records[1]; a.Chosen == "" || a.Result == nil || a.Result.Hash == "" || a.Key == b.Key || b.Chosen != "" {
 		t.Errorf("%+v, %+v", a, b)
 	}

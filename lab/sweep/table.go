@@ -91,12 +91,17 @@ func Summarize(records []*Record) *Table {
 	}
 	for id, s := range maps.Clone(groups) {
 		sums, seeds, pairs := map[string][]*Record{}, map[int]bool{}, map[string]bool{}
+		drawn := slices.ContainsFunc(s.records, func(r *Record) bool { return r.Files == "" })
 		for _, r := range s.records {
-			sums[r.Checksum] = append(sums[r.Checksum], r)
-			seeds[r.Seed], pairs[fmt.Sprint(r.Checksum, " ", r.Seed)] = true, true
+			sum := r.Files
+			if drawn {
+				sum = r.Checksum
+			}
+			sums[sum] = append(sums[sum], r)
+			seeds[r.Seed], pairs[fmt.Sprint(sum, " ", r.Seed)] = true, true
 		}
 		// Data that are drawn by the seed, as synthetic ones, have a checksum for each.
-		if len(sums) == 1 || len(sums) == len(pairs) && len(seeds) == len(pairs) {
+		if len(sums) == 1 || drawn && len(sums) == len(pairs) && len(seeds) == len(pairs) {
 			continue
 		}
 		delete(groups, id)

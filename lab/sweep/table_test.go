@@ -85,6 +85,13 @@ func TestTableOfDataOfOneName(t *testing.T) {
 	if want := []string{"d 2 75"}; !slices.Equal(rows, want) || len(warnings) > 0 {
 		t.Errorf("of data by the seed: %q, %q, want %q", rows, warnings, want)
 	}
+	shards := []*Record{of("1", "cccccccccc", 0, 80), of("2", "dddddddddd", 1, 70)}
+	for _, x := range [][]string{{"aaaaaaaaaa", "bbbbbbbbbb", "d (aaaaaaaa) 1 80", "d (bbbbbbbb) 1 70"}, {"aaaaaaaaaa", "aaaaaaaaaa", "d 2 75"}} { // other files, and damage drawn by the seed
+		shards[0].Files, shards[1].Files = x[0], x[1]
+		if rows, _ := show(shards...); !slices.Equal(rows, x[2:]) {
+			t.Errorf("of the files %q: %q, want %q", x[:2], rows, x[2:])
+		}
+	}
 	if _, warnings = show(of("1", "aaaaaaaaaa", 0, 80), of("3", "aaaaaaaaaa", 1, 80), of("2", "aaaaaaaaaa", 0, 70)); len(warnings) != 1 || !strings.Contains(warnings[0], "records 1 and 2 ") {
 		t.Errorf("of two programs: %q", warnings)
 	}
