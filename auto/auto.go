@@ -214,7 +214,7 @@ func (x *chooser) open(earlier *Report) error {
 	var err error
 	trained := ""
 	if earlier != nil {
-		trained, x.inFile = earlier.Data.Checksum, earlier.FromConfig
+		trained, x.inFile = cmp.Or(earlier.Data.Files, earlier.Data.Checksum), earlier.FromConfig
 	}
 	if x.Config != "" && x.inFile == nil {
 		if x.inFile, err = config.FileOptions(x.Config); err != nil {
@@ -268,6 +268,7 @@ func (x *chooser) open(earlier *Report) error {
 		r.Set = []string{}
 	}
 	r.Data.Name, r.Data.Source, r.Data.Checksum = x.ds.Name, x.Data, x.ds.Checksum
+	r.Data.Files = data.BaseChecksum(x.ds.Checksum, x.ds.Corruption, x.ds.Rewired)
 	r.Candidates = candidates(r.Seen, x.rules)
 	if ds := x.pool.ds; ds.Stored != nil || ds.Corruption != nil || ds.Rewired != nil { // see [data.Dataset.DescribeByPlaces]
 		r.Candidates = slices.DeleteFunc(r.Candidates, func(c *Candidate) bool {

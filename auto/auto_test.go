@@ -283,6 +283,30 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// A schema.toml that is written after a search has begun leaves its tables what they were, also where edges were left out.
+func TestResumeReadsTablesAsTheyWere(t *testing.T) {
+	dir := folder(t, false)
+	for i, set := range []string{"data.remove_edges=0", "data.remove_edges=0.2"} {
+		o := options(dir, filepath.Join(t.TempDir(), "run"))
+		o.Trials, o.Set = 4, append(o.Set, set)
+		ctx, cancel := context.WithCancel(context.Background())
+		o.Progress = func(int, *Candidate) { cancel() }
+		if _, err := Train(ctx, o); !run.IsInterrupted(ctx, err) {
+			t.Fatal(err)
+		}
+		schema := filepath.Join(dir, "schema.toml")
+		if err := os.WriteFile(schema, []byte("[nodes]\nid = \"id\"\nlabel = \"label\"\nsplit = \"split\"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Resume(context.Background(), o.Out, Options{rules: short}); err != nil {
+			t.Errorf("%d: %v", i, err)
+		}
+		if err := os.Remove(schema); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // A search that goes on has the options that the file of options had when it began. Reports of earlier versions have
 // no more than its name, and it is read again.
 func TestResumeKeepsTheFileOfOptions(t *testing.T) {

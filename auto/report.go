@@ -23,6 +23,7 @@ type Report struct {
 		Name     string `json:"name"`
 		Source   string `json:"source"`
 		Checksum string `json:"checksum"`
+		Files    string `json:"files,omitempty"` // before edges were changed in reading; empty in reports of earlier versions
 	} `json:"data"`
 	Seed   int    `json:"seed"`
 	Config string `json:"config,omitempty"` // file of options
