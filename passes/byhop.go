@@ -1,7 +1,6 @@
 package passes
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -34,7 +33,7 @@ func ByHop(m *ir.Module, name, seeds string, info DataInfo) (hops int, err error
 		}
 	}
 	if h.seeds = f.Arg(seeds); h.seeds == nil || h.graph == nil {
-		return 0, errors.New("it reads no graph, or no seeds")
+		return 0, ir.Errorf(f, "@%s reads no graph, or no seeds", name)
 	}
 	h.nodes, h.entries = h.graph.Type.Targets(), h.graph.Type.Entries()
 	h.aggregateFirst(m)
@@ -42,7 +41,7 @@ func ByHop(m *ir.Module, name, seeds string, info DataInfo) (hops int, err error
 		return 0, err
 	}
 	if h.last == 0 {
-		return 0, errors.New("no row reads another one")
+		return 0, ir.Errorf(f, "no row of @%s reads another one", name)
 	}
 	h.divide(m)
 	return h.last, nil
@@ -107,7 +106,7 @@ func (h *byHop) aggregateFirst(m *ir.Module) {
 func (h *byHop) plan() error {
 	for _, r := range h.f.Results {
 		if h.rows(r.Value) {
-			return fmt.Errorf("its result %s has a row for each node", r.Name)
+			return ir.Errorf(h.f, "the result %s of @%s has a row for each node", r.Name, h.f.Name)
 		}
 	}
 	for changed := true; changed; {
@@ -156,7 +155,7 @@ func (h *byHop) plan() error {
 				}
 				switch read := op.Reads(i); {
 				case !h.rows(op.Results[0]) || op.Name() == "spmm" && op.Bool("transpose") || read == ir.ReadAll || read == ir.ReadPairs:
-					return fmt.Errorf("%s reads of %%%s more than a node's neighbours", op.Name(), v.Name)
+					return ir.Errorf(op, "%s reads of %%%s more than a node's neighbours", op.Name(), v.Name)
 				case read == ir.ReadSources:
 					want(v, k+1)
 				default:

@@ -131,7 +131,7 @@ func (c *cutter) plan() error {
 			continue
 		}
 		if a.Type.IsBlock() || c.graph != nil {
-			return fmt.Errorf("@%s cannot be cut: it reads more than one graph", c.f.Name)
+			return ir.Errorf(a, "@%s cannot be cut: it reads more than one graph", c.f.Name)
 		}
 		c.graph, c.nodes = a, a.Type.Targets()
 	}
@@ -174,10 +174,10 @@ func (c *cutter) plan() error {
 
 func (c *cutter) operation(op *ir.Op) error {
 	refuse := func(v *ir.Value, why string) error {
-		return fmt.Errorf("@%s cannot be cut: %s reads of %%%s %s", c.f.Name, op.Name(), v.Name, why)
+		return ir.Errorf(op, "@%s cannot be cut: %s reads of %%%s %s", c.f.Name, op.Name(), v.Name, why)
 	}
 	if op.Draws() {
-		return fmt.Errorf("@%s cannot be cut: %s draws random numbers", c.f.Name, op.Name())
+		return ir.Errorf(op, "@%s cannot be cut: %s draws random numbers", c.f.Name, op.Name())
 	}
 	level, free, ofAll := 0, true, false
 	rows := slices.ContainsFunc(op.Results, c.rows)
@@ -211,7 +211,7 @@ func (c *cutter) operation(op *ir.Op) error {
 	}
 	for _, r := range op.Results {
 		if r.Type.Rank() > 1 && slices.ContainsFunc(r.Type.Dims[1:], c.counts) {
-			return fmt.Errorf("@%s cannot be cut: %%%s has a column for each node", c.f.Name, r.Name)
+			return ir.Errorf(op, "@%s cannot be cut: %%%s has a column for each node", c.f.Name, r.Name)
 		}
 		c.level[r], c.free[r], c.ofAll[r] = level, free, ofAll && !rows
 	}

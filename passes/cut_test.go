@@ -244,6 +244,9 @@ func TestCutRefuses(t *testing.T) {
 			t.Errorf("reading %s was cut into %d parts", what, len(p.List))
 		} else {
 			t.Log(err)
+			if !strings.HasPrefix(err.Error(), what+":") {
+				t.Errorf("%q does not say where", err)
+			}
 		}
 	}
 }
