@@ -15,7 +15,8 @@ import (
 //
 // Rows that have no direction (all zeros, or with a value that is not finite)
 // have no neighbours and are nobody's. Where a node has fewer than k, idx is -1
-// and sim 0. KNN panics if emb is shorter than n·f.
+// and sim 0. Similarities are as they were computed, so that lists of parts of the
+// rows can be joined by them: rounding may take one beyond 1. KNN panics if emb is shorter than n·f.
 //
 // The n×n similarities are never stored: see [kernels.Pool.Nearest]. A nil pool
 // means one thread. The result does not depend on the number of threads.
@@ -103,7 +104,7 @@ func (s *Neighbors) number(n, k int) {
 			s.sim[i] = 0
 			continue
 		}
-		s.idx[i], s.sim[i] = s.nodes[j], max(-1, min(1, s.sim[i])) // rounding
+		s.idx[i] = s.nodes[j]
 	}
 	if !slices.IsSorted(s.nodes) {
 		s.inOrder(n, k)

@@ -239,6 +239,56 @@ func BenchmarkKNN(b *testing.B) {
 	}
 }
 
+// Lists of pairs of parts, joined by what they hold, are the lists of all rows, where rows are so
+// nearly parallel that rounding takes their similarities beyond 1, too.
+func TestKNNOfPartsJoined(t *testing.T) {
+	const n, f, k, parts = 240, 7, 5, 3
+	x := make([]float32, n*f)
+	r := rng.New(3, "parallel")
+	for i := range x {
+		x[i] = 1e5 + float32(r.Normal(uint64(i)))
+	}
+	type near struct {
+		node int32
+		sim  float32
+	}
+	joined, beyond := make([][]near, n), 0
+	for p := range parts {
+		for q := range p {
+			var nodes []int32
+			var rows []float32
+			for v := range int32(n) {
+				if part := int(v) % parts; part == p || part == q {
+					nodes, rows = append(nodes, v), append(rows, x[v*f:(v+1)*f]...)
+				}
+			}
+			idx, sim := KNN(nil, rows, len(nodes), f, k)
+			for i, j := range idx {
+				v := nodes[i/k]
+				joined[v] = append(joined[v], near{nodes[j], sim[i]})
+			}
+		}
+	}
+	want, sim := KNN(nil, x, n, f, k)
+	for v, list := range joined {
+		slices.SortFunc(list, func(a, b near) int {
+			return cmp.Or(cmp.Compare(b.sim, a.sim), cmp.Compare(a.node, b.node))
+		})
+		list = slices.Compact(list)
+		for i, u := range want[v*k : (v+1)*k] {
+			if list[i].node != u || list[i].sim != sim[v*k+i] {
+				t.Fatalf("neighbour %d of node %d is %v of the parts, %d at %v of all rows", i, v, list[i], u, sim[v*k+i])
+			}
+			if list[i].sim > 1 {
+				beyond++
+			}
+		}
+	}
+	if beyond == 0 {
+		t.Error("no similarity is beyond 1: the test shows nothing")
+	}
+}
+
 // Candidates and neighbours in used memory are those in fresh memory.
 func TestCandidatesRebuild(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
