@@ -8,6 +8,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data/store"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/budget"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 )
 
 // edgeList collects edges as a file lists them.
@@ -57,9 +58,8 @@ func (e *edgeList) build(n int, directed, symmetric bool, rep *Repairs, mem *bud
 	if e.w == nil && e.merge == MergeSum { // how often an edge is listed
 		e.w = filled[float32](mem, len(e.src), 1)
 	}
-	// The graph; the numbers of edges, three times while they are sorted; offsets by node,
-	// twice, and marks.
-	held := 20*m + 9*int64(n)
+	// The graph; the numbers of edges, three times while they are sorted; offsets by node, twice.
+	held := 20*m + 8*int64(n)
 	if e.w != nil {
 		held += 4 * m
 	}
@@ -79,24 +79,7 @@ func (e *edgeList) build(n int, directed, symmetric bool, rep *Repairs, mem *bud
 	if m > math.MaxInt32/2 {
 		return nil, fmt.Errorf("%d edges are more than the %d supported", m, math.MaxInt32/2)
 	}
-	list := make([]int32, 0, len(e.src))
-	loop := make([]bool, n)
-	var loops []int32
-	for i, u := range e.src {
-		if u != e.dst[i] {
-			list = append(list, int32(i))
-			continue
-		}
-		switch {
-		case !loop[u]:
-			rep.SelfLoops++
-		case !symmetric: // both directions of a loop look the same
-			rep.DuplicateEdges++
-		}
-		loop[u] = true
-		loops = append(loops, int32(i))
-	}
-	e.weighLoops(loops, n, mem)
+	list := lists.Of(len(e.src), func(i int) int32 { return int32(i) })
 	// Equal edges come to stand next to each other, those of one direction before those of
 	// the other, each in the file's order. Opposite edges of a directed graph are two edges.
 	low, high := func(i int32) int32 { return e.src[i] }, func(i int32) int32 { return e.dst[i] }
@@ -119,12 +102,25 @@ func (e *edgeList) build(n int, directed, symmetric bool, rep *Repairs, mem *bud
 		edge := [2]int32{low(list[i]), high(list[i])}
 		j, directions, conflict := i+1, 1, false
 		for ; j < len(list) && low(list[j]) == edge[0] && high(list[j]) == edge[1]; j++ {
-			if e.src[list[j]] == e.src[list[j-1]] {
-				rep.DuplicateEdges++
-			} else {
+			switch {
+			case e.src[list[j]] != e.src[list[j-1]]:
 				directions = 2
+			case edge[0] != edge[1] || !symmetric: // both directions of a loop look the same
+				rep.DuplicateEdges++
 			}
 			conflict = conflict || e.w != nil && e.w[list[j]] != e.w[list[j-1]]
+		}
+		equal := list[i:j]
+		i = j
+		if u := edge[0]; u == edge[1] {
+			rep.SelfLoops++
+			if e.w != nil && e.loops == nil {
+				e.loops = filled[float32](mem, n, -1)
+			}
+			if e.w != nil {
+				e.loops[u] = e.merged(equal)
+			}
+			continue
 		}
 		switch {
 		case directed:
@@ -138,30 +134,14 @@ func (e *edgeList) build(n int, directed, symmetric bool, rep *Repairs, mem *bud
 		}
 		g.Edges = append(g.Edges, edge)
 		if e.w != nil {
-			g.Weights = append(g.Weights, e.merged(list[i:j]))
+			g.Weights = append(g.Weights, e.merged(equal))
 		}
-		i = j
 	}
 	g.Edges, g.Weights = slices.Clip(g.Edges), slices.Clip(g.Weights)
 	return g, nil
 }
 
-func (e *edgeList) weighLoops(list []int32, n int, mem *budget.Reservation) {
-	if e.w == nil || len(list) == 0 {
-		return
-	}
-	e.loops = filled[float32](mem, n, -1)
-	list = sortBy(list, n, func(i int32) int32 { return e.src[i] })
-	for i := 0; i < len(list); {
-		j := i + 1
-		for j < len(list) && e.src[list[j]] == e.src[list[i]] {
-			j++
-		}
-		e.loops[e.src[list[i]]] = e.merged(list[i:j])
-		i = j
-	}
-}
-
+// merged is the weight that equal edges have together.
 func (e *edgeList) merged(list []int32) float32 {
 	return store.MergedWeight(e.merge, e.w[slices.Min(list)], func(yield func(w float32) bool) {
 		for _, i := range list {
