@@ -10,6 +10,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/budget"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 )
 
 // Collection is many attributed graphs, each with a label of its own: what graph
@@ -234,9 +235,7 @@ func numberClasses(mem *budget.Reservation, raw []int64) (labels []int32, names 
 	if len(values) == 0 || values[0] == 0 && values[len(values)-1] == int64(len(values)-1) {
 		return labels, nil, len(values), nil
 	}
-	for _, v := range values {
-		names = append(names, strconv.FormatInt(v, 10))
-	}
+	names = lists.Map(values, func(v int64) string { return strconv.FormatInt(v, 10) })
 	return labels, names, len(values), nil
 }
 
@@ -302,9 +301,7 @@ func (c *Collection) describe(want NodeFeatures, d described, mem *budget.Reserv
 	if useAttrs {
 		left = d.attrs
 		claim(mem, nameBytes*int64(left.Cols))
-		for j := range left.Cols {
-			c.FeatureNames = append(c.FeatureNames, "attribute "+strconv.Itoa(j))
-		}
+		c.FeatureNames = lists.Of(left.Cols, func(j int) string { return "attribute " + strconv.Itoa(j) })
 	} else if d.attrs != nil {
 		c.Unused = append(c.Unused, fmt.Sprintf("node attributes, %d columns", d.attrs.Cols))
 	}

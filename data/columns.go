@@ -13,6 +13,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/data/schema"
 	"github.com/gsrc-dev/gsrc/internal/budget"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 )
 
 // Bounds of what columns may be.
@@ -597,10 +598,4 @@ func nameSome(names []string) string {
 }
 
 // quoteSome is nameSome of texts from a file.
-func quoteSome(texts []string) string {
-	list := make([]string, len(texts))
-	for i, s := range texts {
-		list[i] = quote(s)
-	}
-	return nameSome(list)
-}
+func quoteSome(texts []string) string { return nameSome(lists.Map(texts, quote)) }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/data/store"
 	"github.com/gsrc-dev/gsrc/internal/budget"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 	"github.com/gsrc-dev/gsrc/internal/scratch"
 )
 
@@ -183,10 +184,7 @@ func putIDs(b *store.Builder, ids []string) error {
 
 func (f *Features) store(b *store.Builder, half bool) error {
 	if f.IsSparse() {
-		at := make([]int64, len(f.RowPtr))
-		for i, p := range f.RowPtr {
-			at[i] = int64(p)
-		}
+		at := lists.Map(f.RowPtr, func(p int32) int64 { return int64(p) })
 		return errors.Join(store.PutArray(b, "x_indptr", store.Int64, at), store.PutArray(b, "x_col", store.Int32, f.Col), store.PutArray(b, "x_val", store.Float32, f.Val))
 	}
 	kind := store.Float32

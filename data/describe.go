@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/data/schema"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 	"github.com/gsrc-dev/gsrc/internal/tomltext"
 )
 
@@ -24,10 +25,7 @@ func DescribeTables(dir string, opts LoadOptions) (_ string, err error) {
 	if err != nil {
 		return "", err
 	}
-	var names []string
-	for _, e := range entries {
-		names = append(names, e.Name())
-	}
+	names := lists.Map(entries, os.DirEntry.Name)
 	r := &tableReader{asked: l.opts.Tables, file: &tableSchema{}, noPrepare: opts.NoPrepare, mem: l.mem}
 	nodesName, edgesName, err := l.findTables(dir, names)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data/catalog"
 	"github.com/gsrc-dev/gsrc/data/store"
 	"github.com/gsrc-dev/gsrc/internal/budget"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 	"github.com/gsrc-dev/gsrc/internal/nearest"
 )
 
@@ -207,10 +208,7 @@ func (l *loader) recogniseFolder(path string) (reader, error) {
 	if err != nil {
 		return reader{}, err
 	}
-	names := make([]string, len(entries)) // sorted by ReadDir
-	for i, e := range entries {
-		names[i] = e.Name()
-	}
+	names := lists.Map(entries, fs.DirEntry.Name) // sorted by ReadDir
 	if slices.Contains(names, store.HeaderFile) {
 		return reader{dataset: func() (*Dataset, error) { return l.store(path) }}, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gsrc-dev/gsrc/internal/budget"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 )
 
 // archive is a zip file, such as an .npz, which is a zip of .npy files. Nothing is
@@ -170,9 +171,5 @@ func nameList(names []string) string {
 	if len(names) == 0 {
 		return "nothing"
 	}
-	shown := make([]string, len(names))
-	for i, n := range names {
-		shown[i] = strings.Trim(quote(n), `"`)
-	}
-	return nameSome(shown)
+	return nameSome(lists.Map(names, func(n string) string { return strings.Trim(quote(n), `"`) }))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/data/schema"
 	"github.com/gsrc-dev/gsrc/internal/budget"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 )
 
 // tableReader reads the tables of a folder.
@@ -105,6 +106,11 @@ func (r *tableReader) header(t *table, usual string, kinds map[string]string) ([
 func (r *tableReader) ignored(name string) bool {
 	is := func(s string) bool { return strings.EqualFold(s, name) }
 	return slices.ContainsFunc(r.asked.Ignore, is) || !r.reads(name) && slices.ContainsFunc(r.left, is)
+}
+
+// namesAt returns the names of columns.
+func namesAt(header []string, columns []int) []string {
+	return lists.Map(columns, func(i int) string { return header[i] })
 }
 
 // sampleRows returns the first rows of a table, as far as they can be read.

@@ -16,6 +16,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/gsrc-dev/gsrc/data/schema"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 	"github.com/gsrc-dev/gsrc/internal/nearest"
 )
 
@@ -384,9 +385,5 @@ func (f *Faults) Error() string {
 
 // Unwrap returns the faults that are listed.
 func (f *Faults) Unwrap() []error {
-	list := make([]error, len(f.List))
-	for i, e := range f.List {
-		list[i] = e
-	}
-	return list
+	return lists.Map(f.List, func(e *FileError) error { return e })
 }

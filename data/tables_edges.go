@@ -147,11 +147,7 @@ func (r *tableReader) edgeHeader(t *table, nodes *nodeTable, sample [][]string, 
 	switch {
 	case col[0] >= 0 || col[1] >= 0 || len(ends) < 2:
 	case len(ends) > 2:
-		var names []string
-		for _, i := range ends {
-			names = append(names, quote(header[i]))
-		}
-		return false, t.fault(ends[0], "the columns %s all hold ids of nodes, or do so in most rows, and no name says which two are the ends of an edge", nameSome(names)).hint("say which with --source and --target, or leave the others out with --ignore")
+		return false, t.fault(ends[0], "the columns %s all hold ids of nodes, or do so in most rows, and no name says which two are the ends of an edge", quoteSome(namesAt(header, ends))).hint("say which with --source and --target, or leave the others out with --ignore")
 	default:
 		col[0], col[1] = ends[0], ends[1]
 		r.note(t.file, "the columns %s and %s are taken as source and target: they hold ids of nodes; --source and --target say otherwise", quote(header[col[0]]), quote(header[col[1]]))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/data/schema"
 	"github.com/gsrc-dev/gsrc/internal/budget"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 )
 
 // nodeColumns are where the roles stand in the table of nodes, -1 where they do not.
@@ -50,11 +51,7 @@ func (r *tableReader) nodeColumns(t *table, header []string, from, edges tableFi
 			return c, e
 		}
 		if c.id = ids[0]; len(ids) > 1 {
-			var names []string
-			for _, i := range ids {
-				names = append(names, quote(header[i]))
-			}
-			return c, t.fault(c.id, "the columns %s all differ in every row, edges may refer to any of them, and no name says which is the id", nameSome(names)).hint("say which with --id, or leave the others out with --ignore")
+			return c, t.fault(c.id, "the columns %s all differ in every row, edges may refer to any of them, and no name says which is the id", quoteSome(namesAt(header, ids))).hint("say which with --id, or leave the others out with --ignore")
 		}
 		r.note(t.file, "the column %s is taken as the id: it differs in every row, and edges refer to it; --id says otherwise", quote(header[c.id]))
 	}
@@ -230,10 +227,7 @@ func chooseID(ids []int, edges tableFile, free func(i int) bool, refers func(i i
 
 // byGaps are the numbers of columns, those with fewer empty cells first.
 func byGaps(gaps []int) []int {
-	order := make([]int, len(gaps))
-	for j := range order {
-		order[j] = j
-	}
+	order := lists.Of(len(gaps), func(j int) int { return j })
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(gaps[a], gaps[b]) })
 	return order
 }
@@ -391,10 +385,7 @@ func (r *tableReader) choose(file string, nt *nodeTable) (columns []columnValues
 		columns, err = r.match(file, nt)
 		return columns, nil, err
 	}
-	names := make([]string, len(nt.at.features))
-	for j, c := range nt.at.features {
-		names[j] = nt.header[c]
-	}
+	names := namesAt(nt.header, nt.at.features)
 	same := r.noPrepare || len(r.file.Nodes.Columns) == 0 && nt.form.prepared(len(names))
 	var family []bool
 	if !same {

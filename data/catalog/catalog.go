@@ -22,6 +22,7 @@ import (
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/internal/download"
 	"github.com/gsrc-dev/gsrc/internal/filelock"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 )
 
 const (
@@ -56,13 +57,7 @@ type File struct {
 func Sets() []Set { return slices.Clone(sets) }
 
 // Names returns the names of all data sets.
-func Names() []string {
-	names := make([]string, len(sets))
-	for i, s := range sets {
-		names[i] = s.Name
-	}
-	return names
-}
+func Names() []string { return lists.Map(sets, func(s Set) string { return s.Name }) }
 
 // Find returns the data set of a name. Capitals, and - for _, do not matter.
 func Find(name string) (Set, bool) {
