@@ -142,7 +142,7 @@ func (m *Reader) step(op byte) {
 			failf("pickle protocol %d is not supported; save with protocol 2 to 4", p)
 		}
 	case 0x95: // FRAME: only a hint for buffered reading
-		m.length(8)
+		m.length(op)
 	case '(': // MARK
 		m.marks = append(m.marks, len(m.stack))
 	case '0': // POP
@@ -159,30 +159,20 @@ func (m *Reader) step(op byte) {
 		m.push(nil)
 	case 0x88, 0x89: // NEWTRUE, NEWFALSE
 		m.push(op == 0x88)
-	case 'K': // BININT1
-		m.push(int64(m.take(1)[0]))
-	case 'M': // BININT2
-		m.push(int64(binary.LittleEndian.Uint16(m.take(2))))
+	case 'K', 'M': // BININT1, BININT2
+		m.push(int64(m.number(op)))
 	case 'J': // BININT
 		m.push(int64(int32(binary.LittleEndian.Uint32(m.take(4)))))
 	case 'G': // BINFLOAT
 		m.push(math.Float64frombits(binary.BigEndian.Uint64(m.take(8))))
-	case 0x8a: // LONG1
-		m.push(long(m.sized(1)))
-	case 0x8b: // LONG4
-		m.push(long(m.sized(4)))
-	case 'U', 'C': // SHORT_BINSTRING, SHORT_BINBYTES
-		m.push(Bytes(m.sized(1)))
-	case 'T', 'B': // BINSTRING, BINBYTES
-		m.push(Bytes(m.sized(4)))
-	case 0x8e: // BINBYTES8
-		m.push(Bytes(m.sized(8)))
-	case 0x8c: // SHORT_BINUNICODE
-		m.text(1)
-	case 'X': // BINUNICODE
-		m.text(4)
-	case 0x8d: // BINUNICODE8
-		m.text(8)
+	case 0x8a, 0x8b: // LONG1, LONG4
+		m.push(long(m.sized(op)))
+	case 'U', 'C', 'T', 'B', 0x8e: // SHORT_BINSTRING, SHORT_BINBYTES, BINSTRING, BINBYTES, BINBYTES8
+		m.push(Bytes(m.sized(op)))
+	case 0x8c, 'X', 0x8d: // SHORT_BINUNICODE, BINUNICODE, BINUNICODE8
+		b := m.sized(op)
+		check(m.mem.Grow(int64(len(b))))
+		m.push(string(b))
 	case ')': // EMPTY_TUPLE
 		m.push(Tuple(nil))
 	case ']': // EMPTY_LIST
@@ -215,16 +205,17 @@ func (m *Reader) step(op byte) {
 	case 'u': // SETITEMS
 		items := m.popMark()
 		m.dict().update(items...)
-	case 'q': // BINPUT
-		m.memo[uint64(m.take(1)[0])] = m.top()
-	case 'r': // LONG_BINPUT
-		m.memo[uint64(binary.LittleEndian.Uint32(m.take(4)))] = m.top()
+	case 'q', 'r': // BINPUT, LONG_BINPUT
+		m.memo[m.number(op)] = m.top()
 	case 0x94: // MEMOIZE
 		m.memo[uint64(len(m.memo))] = m.top()
-	case 'h': // BINGET
-		m.recall(uint64(m.take(1)[0]))
-	case 'j': // LONG_BINGET
-		m.recall(uint64(binary.LittleEndian.Uint32(m.take(4))))
+	case 'h', 'j': // BINGET, LONG_BINGET
+		key := m.number(op)
+		v, ok := m.memo[key]
+		if !ok {
+			failf("memo entry %d was never stored", key)
+		}
+		m.push(v)
 	case 'c': // GLOBAL
 		module, name := m.line(), m.line()
 		m.pushGlobal(module, name)
@@ -256,12 +247,6 @@ func long(b []byte) int64 {
 	return int64(binary.LittleEndian.Uint64(whole[:])) >> (64 - 8*len(b)) // with the sign
 }
 
-func (m *Reader) text(width int) {
-	b := m.sized(width)
-	check(m.mem.Grow(int64(len(b))))
-	m.push(string(b))
-}
-
 func (m *Reader) extend(items ...any) {
 	l, ok := m.top().(*List)
 	if !ok {
@@ -287,14 +272,6 @@ func (d *Dict) update(items ...any) {
 		d.Keys = append(d.Keys, items[i])
 		d.Vals = append(d.Vals, items[i+1])
 	}
-}
-
-func (m *Reader) recall(key uint64) {
-	v, ok := m.memo[key]
-	if !ok {
-		failf("memo entry %d was never stored", key)
-	}
-	m.push(v)
 }
 
 // floor is the lowest stack position that the current mark lets one reach.
@@ -344,11 +321,23 @@ func (m *Reader) take(n int) []byte {
 	return b
 }
 
-// length reads how many bytes follow, in width bytes itself.
-func (m *Reader) length(width int) int {
+// widths are how many bytes the number has that follows an opcode.
+var widths = [256]uint8{
+	'K': 1, 'M': 2,
+	'U': 1, 'C': 1, 0x8c: 1, 0x8a: 1, 'T': 4, 'B': 4, 'X': 4, 0x8b: 4, 0x8d: 8, 0x8e: 8, 0x95: 8, // lengths
+	'q': 1, 'h': 1, 'r': 4, 'j': 4, // places in the memo
+}
+
+// number reads the number that follows an opcode.
+func (m *Reader) number(op byte) uint64 {
 	var whole [8]byte
-	copy(whole[:], m.take(width))
-	n := binary.LittleEndian.Uint64(whole[:])
+	copy(whole[:], m.take(int(widths[op])))
+	return binary.LittleEndian.Uint64(whole[:])
+}
+
+// length reads how many bytes follow.
+func (m *Reader) length(op byte) int {
+	n := m.number(op)
 	if n > uint64(len(m.buf)-m.pos) {
 		panic(failed{errTruncated})
 	}
@@ -356,7 +345,7 @@ func (m *Reader) length(width int) int {
 }
 
 // sized returns the bytes whose length stands before them.
-func (m *Reader) sized(width int) []byte { return m.take(m.length(width)) }
+func (m *Reader) sized(op byte) []byte { return m.take(m.length(op)) }
 
 func (m *Reader) line() string {
 	n := bytes.IndexByte(m.buf[m.pos:], '\n')
