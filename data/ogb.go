@@ -17,7 +17,7 @@ import (
 // unpacked, without .gz, are read too.
 func (l *loader) ogb(s *fileSet) (*Dataset, error) {
 	ds := &Dataset{Name: strings.ToLower(s.name()), Source: s.root, Format: "ogb"}
-	counts, err := ogbInts(s, "raw/num-node-list.csv", "a number of nodes")
+	counts, err := readInts(s, ogbName(s, "raw/num-node-list.csv"), "a number of nodes")
 	if err != nil {
 		return nil, err
 	}
@@ -25,10 +25,10 @@ func (l *loader) ogb(s *fileSet) (*Dataset, error) {
 		return nil, badFile(s.root, "holds %d graphs", len(counts)).hint("of OGB's data sets those with one graph (ogbn-…) are read; for collections of graphs there is the TU format")
 	}
 
-	if !hasOGB(s, "raw/node-feat.csv") {
+	if !s.has(ogbName(s, "raw/node-feat.csv")) {
 		return nil, badFile(s.root, "the nodes have no features: raw/node-feat.csv.gz is missing").hint("a data set without them, such as ogbn-proteins, needs features from elsewhere; docs/data.md says how a folder of your own looks")
 	}
-	t := openOGB(s, "raw/node-feat.csv")
+	t := s.open(ogbName(s, "raw/node-feat.csv"))
 	defer t.close()
 	values, n, cols, err := matrix(t, "a feature of a node", maxCols, (*textFile).float)
 	if err != nil {
@@ -72,17 +72,9 @@ func ogbName(s *fileSet, name string) string {
 	return name + ".gz"
 }
 
-func hasOGB(s *fileSet, name string) bool { return s.has(ogbName(s, name)) }
-
-func openOGB(s *fileSet, name string) *textFile { return s.open(ogbName(s, name)) }
-
-func ogbInts(s *fileSet, name, what string) ([]int64, error) {
-	return readInts(s, ogbName(s, name), what)
-}
-
 // readOGBLabels reads the class of each node; nan is unknown.
 func (d *Dataset) readOGBLabels(s *fileSet) error {
-	t := openOGB(s, "raw/node-label.csv")
+	t := s.open(ogbName(s, "raw/node-label.csv"))
 	defer t.close()
 	var raw []int64
 	_, cols, err := t.columns(maxClasses, func() {
@@ -113,13 +105,13 @@ func (d *Dataset) readOGBLabels(s *fileSet) error {
 // readOGBEdges reads the list of edges of a graph of n nodes into e. Files are opened, and are in the
 // checksum, also where into does not call rows, as that of [tableReader.edges].
 func readOGBEdges(s *fileSet, n int, e *edgeList, into func(rows func() error) error) error {
-	t := openOGB(s, "raw/edge.csv")
+	t := s.open(ogbName(s, "raw/edge.csv"))
 	defer t.close()
 	var counts []int64
-	counted := hasOGB(s, "raw/num-edge-list.csv")
+	counted := s.has(ogbName(s, "raw/num-edge-list.csv"))
 	if counted {
 		var err error
-		if counts, err = ogbInts(s, "raw/num-edge-list.csv", "a number of edges"); err != nil {
+		if counts, err = readInts(s, ogbName(s, "raw/num-edge-list.csv"), "a number of edges"); err != nil {
 			return err
 		}
 	}
@@ -155,7 +147,7 @@ func (d *Dataset) readOGBSplit(s *fileSet) error {
 	}
 	var split Split
 	for i, part := range []string{"train", "valid", "test"} {
-		t := openOGB(s, path.Join("split", schemes[0], part+".csv"))
+		t := s.open(ogbName(s, path.Join("split", schemes[0], part+".csv")))
 		defer t.close()
 		list := split.parts()[i]
 		if _, _, err := t.columns(1, func() { push(t.mem, list, int32(t.index("node", 0, d.X.Rows))) }); err != nil {
