@@ -159,8 +159,10 @@ func (m *Reader) step(op byte) {
 		m.push(nil)
 	case 0x88, 0x89: // NEWTRUE, NEWFALSE
 		m.push(op == 0x88)
-	case 'K', 'M': // BININT1, BININT2
-		m.push(int64(m.number(op)))
+	case 'K': // BININT1
+		m.push(int64(m.take(1)[0]))
+	case 'M': // BININT2
+		m.push(int64(binary.LittleEndian.Uint16(m.take(2))))
 	case 'J': // BININT
 		m.push(int64(int32(binary.LittleEndian.Uint32(m.take(4)))))
 	case 'G': // BINFLOAT
@@ -321,11 +323,10 @@ func (m *Reader) take(n int) []byte {
 	return b
 }
 
-// widths are how many bytes the number has that follows an opcode.
+// widths are how many bytes the number has that follows an opcode: a length, or a place in the memo.
 var widths = [256]uint8{
-	'K': 1, 'M': 2,
-	'U': 1, 'C': 1, 0x8c: 1, 0x8a: 1, 'T': 4, 'B': 4, 'X': 4, 0x8b: 4, 0x8d: 8, 0x8e: 8, 0x95: 8, // lengths
-	'q': 1, 'h': 1, 'r': 4, 'j': 4, // places in the memo
+	'U': 1, 'C': 1, 0x8c: 1, 0x8a: 1, 'T': 4, 'B': 4, 'X': 4, 0x8b: 4, 0x8d: 8, 0x8e: 8, 0x95: 8,
+	'q': 1, 'h': 1, 'r': 4, 'j': 4,
 }
 
 // number reads the number that follows an opcode.
