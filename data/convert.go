@@ -75,7 +75,7 @@ func Convert(path, out string, o ConvertOptions) (err error) {
 			return err
 		}
 		if path == Synthetic { // its edges are in memory
-			if _, err := l.spill.graph(ds.Graph.N, false, false, &Repairs{}, func(_ *store.Edges, add store.Add) error {
+			if _, err := l.spill.graph(ds.Graph.N, ds.Graph.Directed, false, &Repairs{}, func(_ *store.Edges, add store.Add) error {
 				for _, e := range ds.Graph.Edges {
 					if err := add(e[0], e[1], 1); err != nil {
 						return err

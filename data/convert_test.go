@@ -64,6 +64,7 @@ func TestStoresHoldWhatWasRead(t *testing.T) {
 		{name: "csr", path: "testdata/csr.npz"}, {name: "heterophilous", path: "testdata/heterophilous.npz"},
 		{name: "planetoid", path: "testdata/planetoid-p2"},
 		{name: "synthetic", path: Synthetic, o: ConvertOptions{Load: LoadOptions{Seed: 3}}},
+		{name: "synthetic, directed", path: Synthetic, o: ConvertOptions{Load: LoadOptions{Seed: 3, Directed: true}}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			want, err := Load(x.path, x.o.Load)
