@@ -181,10 +181,10 @@ func Prepare(o TrainOptions) (*Setup, error) {
 func datasetOf(info train.TaskInfo) string {
 	is := config.Size{Graphs: info.Graphs, Nodes: info.Nodes, Classes: info.Classes}
 	want, sized := config.Sizes[info.Name]
-	if is.Features = want.Features; !info.Structural && info.Graphs == 0 {
+	if is.Features = want.Features; want.Features > 0 && !info.Structural {
 		is.Features = info.About.Features
 	}
-	generated := info.Name != data.Synthetic || info.Format == data.Synthetic || info.Format == "store" // which may be of a generated graph
+	generated := info.Name != data.Synthetic || info.Format == data.Synthetic || info.Format == "store" // a store may hold a generated graph
 	if sized && is != want || !generated {
 		return ""
 	}
