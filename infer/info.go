@@ -79,8 +79,8 @@ type Info struct {
 	// Evidence is there in exports that judge edges by attributes alone, as earlier versions had it.
 	Evidence json.RawMessage `json:"evidence,omitempty"`
 
-	// Known are the nodes of the training graph whose labels the classifier reads: the
-	// training nodes. Absent where it reads none.
+	// Known are the nodes whose labels the classifier reads on the training graph: the training
+	// nodes. On another graph it reads all labels. Absent where it reads none.
 	Known []int32 `json:"known_nodes,omitempty"`
 
 	// Features, of a classifier of graphs, names the columns of x, and NodeFeatures
