@@ -1,7 +1,10 @@
 package data
 
 import (
+	"cmp"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -65,6 +68,32 @@ func TestDocsExample(t *testing.T) {
 		}
 		if !found {
 			t.Errorf("docs/data.md does not show %s", got)
+		}
+	}
+}
+
+// The Python code that is shown for times reads each form of them as gsrc does.
+func TestDocsReadTimes(t *testing.T) {
+	python := cmp.Or(os.Getenv("GSRC_PYTHON"), "python3")
+	if out, err := exec.Command(python, "-c", "import pandas").CombinedOutput(); err != nil {
+		t.Skipf("%s has no pandas (GSRC_PYTHON names another Python): %v %s", python, err, out)
+	}
+	for _, page := range []string{"../docs/own-data.md", "../examples/company.py"} {
+		_, code, _ := strings.Cut(string(mustRead(t, page)), `if column["kind"] == "time":`)
+		code, _, found := strings.Cut(code, "elif")
+		if !found {
+			t.Fatalf("%s shows no times", page)
+		}
+		program := "import pandas as pd\n"
+		for _, s := range []string{"2021-06-14", "2021/06/14 08:38", "2021-06-14 08:38:05 UTC", "2021-06-14T08:38:05GMT", "2021-06-14 08:38:05.25UTC", "20210614T083805 UTC", "20210614T083805Z", "2021-06-14 08:38 GMT", "2021-06-14T08:38:05 +05:30"} {
+			want, ok := seconds(s)
+			if !ok {
+				t.Errorf("%s is not read", s)
+			}
+			program += fmt.Sprintf("c = pd.Series([%q, float('nan')], dtype=object)\nif True:%s\nassert abs(c[0] - %v) < 1e-6 and pd.isna(c[1]), c\n", s, strings.TrimRight(code, " "), want)
+		}
+		if out, err := exec.Command(python, "-c", program).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v %s", page, err, out)
 		}
 	}
 }

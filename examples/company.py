@@ -35,6 +35,7 @@ for column in schema["columns"]:
         inputs[column["name"]] = c.fillna("").to_numpy(dtype=object)
         continue
     if column["kind"] == "time":
+        c = c.str.replace("UTC|GMT", "Z", regex=True)  # pandas reads no zone by a name
         c = (pd.to_datetime(c, utc=True, format="ISO8601") - pd.Timestamp(0, tz="UTC")) / pd.Timedelta("1s")
     elif column["kind"] == "boolean":
         c = c.str.lower().map(yes_no)
