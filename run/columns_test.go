@@ -74,7 +74,7 @@ func TestBuildWithColumns(t *testing.T) {
 		"--external-data none":               {r, BuildOptions{ExternalData: 1}},
 		"no columns that are prepared":       {trained("other", data.Synthetic, "synthetic.nodes=100"), BuildOptions{}},
 		`"edge_index" has the name`:          {trained("edge_index", table("edge_index")), BuildOptions{}},
-		"one of them has that name":          {trained("x", table("x")), BuildOptions{}},
+		`"x" has the name`:                   {trained("x", table("x")), BuildOptions{}},
 	} {
 		c.o.WithColumns, c.o.Library = true, &lib
 		if _, err := c.r.Build(t.Context(), filepath.Join(t.TempDir(), "dist"), c.o); err == nil || !strings.Contains(err.Error(), want) {

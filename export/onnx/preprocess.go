@@ -63,9 +63,10 @@ func JoinColumns(prepare, model *onnxpb.ModelProto) (*onnxpb.ModelProto, error) 
 	prepare, joined := proto.Clone(prepare).(*onnxpb.ModelProto), proto.Clone(model).(*onnxpb.ModelProto)
 	g := joined.Graph
 	taken := outputsOf(g.Node)
+	taken[x] = true
 	at := slices.IndexFunc(g.Input, func(v *onnxpb.ValueInfoProto) bool { return v.Name == x })
-	if at < 0 || prepare.Graph.Output[0].Name != x {
-		return nil, fmt.Errorf("columns cannot be joined to a model without an input x, nor where one of them has that name")
+	if at < 0 {
+		return nil, fmt.Errorf("columns cannot be joined to a model without an input x; take the two files apart, preprocess.onnx and the model")
 	}
 	g.Input = slices.Delete(g.Input, at, at+1)
 	for _, v := range slices.Concat(g.Input, g.Output) {
