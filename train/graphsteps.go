@@ -221,7 +221,7 @@ func (t *graphSteps) classify(graphs []int32) error {
 			if err != nil {
 				return err
 			}
-			return t.checkProbabilities(probs)
+			return t.checkProbabilities(out, probs)
 		}
 		return nil
 	})

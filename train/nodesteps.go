@@ -105,10 +105,7 @@ func (t *nodeSteps) evaluate() (score, error) {
 		}
 		s, err := t.scoreLogits(c.Result("logits"))
 		if err == nil && !t.judgedOnce {
-			var probs *runtime.Buffer
-			if probs, err = onHost(c, "probabilities"); err == nil {
-				err = t.checkProbabilities(probs)
-			}
+			_, _, err = t.read(c)
 		}
 		return s, err
 	}
@@ -325,6 +322,11 @@ func (t *nodeSteps) classify() (logits, probs *runtime.Buffer, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	return t.read(c)
+}
+
+// read returns what classify does of a classifier that has run.
+func (t *nodeSteps) read(c results) (logits, probs *runtime.Buffer, err error) {
 	if logits, err = onHost(c, "logits"); err == nil {
 		probs, err = onHost(c, "probabilities")
 	}
@@ -337,7 +339,7 @@ func (t *nodeSteps) classify() (logits, probs *runtime.Buffer, err error) {
 	if !kernels.Finite(logits.F32) {
 		return nil, nil, t.nonFinite(&function{}, t.state.Step(), "a logit of the evaluation")
 	}
-	return logits, probs, t.checkProbabilities(probs)
+	return logits, probs, t.checkProbabilities(logits, probs)
 }
 
 // onHost is a result where the host sees it, as those of chunks are.

@@ -12,6 +12,7 @@ func TestProbabilitiesAreChecked(t *testing.T) {
 	ds := synthetic(t, 3)
 	for last, words := range map[string]string{
 		"softmax %l": "", "tanh %l": "mine.gsr:9:7: @classify has the result probabilities, of which row ", "square %l": "sum",
+		"softmax %n": "mine.gsr:9:7: @classify has logits and probabilities that disagree: row ", "softmax %z": "", "softmax %s": "",
 	} {
 		module, err := ir.ParseNamed("mine.gsr", `module @mine
 param $v: f32[features,classes] {group="classifier", init="glorot"}
@@ -23,6 +24,9 @@ func @train(%x: f32[N,features], %g: graph<N,E>, %train_idx: i64[T], %labels: i6
 }
 func @classify(%x: f32[N,features], %g: graph<N,E>) -> (logits: f32[N,classes], probabilities: f32[N,classes]) {
   %l = matmul %x, $v : f32[N,classes]
+  %n = neg %l : f32[N,classes]
+  %z = sub %l, %l : f32[N,classes]
+  %s = add %l, %l : f32[N,classes]
   %p = `+last+` : f32[N,classes]
   return %l, %p
 }

@@ -375,17 +375,17 @@ func checkSignatures(m *ir.Module, items ir.Dim, args map[string]ir.Type) error 
 	return nil
 }
 
-// checkProbabilities returns an error if the probabilities that a program of the user's gives are none.
-// What is not finite is told by the logits.
-func (t *trainer) checkProbabilities(probs *runtime.Buffer) error {
+// checkProbabilities returns an error if the probabilities that a program of the user's gives are none,
+// or are largest at another class than its logits. What is not finite is told by the logits.
+func (t *trainer) checkProbabilities(logits, probs *runtime.Buffer) error {
 	t.judgedOnce = true
 	if _, err := models.Lookup(t.job.Model); err == nil || probs == nil {
 		return nil
 	}
 	f := t.module.Func("classify")
 	for i, row := 0, 0; i < len(probs.F32); i, row = i+t.info.Classes, row+1 {
-		sum := 0.
-		for _, v := range probs.F32[i:][:t.info.Classes] {
+		p, l, sum := probs.F32[i:][:t.info.Classes], logits.F32[i:][:t.info.Classes], 0.
+		for _, v := range p {
 			if v < -1e-6 {
 				return ir.Errorf(f, "@classify has the result probabilities, of which row %d holds %g: each must be 0 or more, and the sum of a row 1; write the softmax of the logits", row, v)
 			}
@@ -393,6 +393,10 @@ func (t *trainer) checkProbabilities(probs *runtime.Buffer) error {
 		}
 		if math.Abs(sum-1) > 1e-3 {
 			return ir.Errorf(f, "@classify has the result probabilities, of which row %d has the sum %.4g: it must be 1, and none below 0; write the softmax of the logits", row, sum)
+		}
+		const near = 1e-4 // what rounding may turn round
+		if a, b := kernels.Top(l), kernels.Top(p); p[b]-p[a] > near && l[a]-l[b] > near*max(1, l[a], -l[a]) {
+			return ir.Errorf(f, "@classify has logits and probabilities that disagree: row %d has its largest logit at class %d and its largest probability at class %d; accuracy is counted by logits, and answers are given by probabilities: write the softmax of the logits, or give the log of the probabilities as logits", row, a, b)
 		}
 	}
 	return nil
