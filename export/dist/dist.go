@@ -209,8 +209,8 @@ func (d *Dist) Refine(x, edgeIndex ort.Tensor, weight *ort.Tensor, k int) (map[s
 
 // ClassifyGraphs classifies the graphs of a batch: x, edgeIndex and weight as
 // [Dist.Classify] takes them, of the union of the graphs, and graphIDs, int64 [N],
-// the graph of each node. It returns logits and probabilities, float32 [G,C], of
-// as many graphs as the largest number says.
+// the graph of each node; an edge between two graphs is an error. It returns logits
+// and probabilities, float32 [G,C], of as many graphs as the largest number says.
 func (d *Dist) ClassifyGraphs(x, edgeIndex ort.Tensor, weight *ort.Tensor, graphIDs ort.Tensor) (map[string]ort.Tensor, error) {
 	if err := onnx.CheckBatch(graphIDs); err != nil {
 		return nil, err
@@ -218,7 +218,26 @@ func (d *Dist) ClassifyGraphs(x, edgeIndex ort.Tensor, weight *ort.Tensor, graph
 	if len(x.Shape) != 2 || int64(len(graphIDs.I64)) != x.Shape[0] {
 		return nil, fmt.Errorf("graph_ids has %d numbers for x of shape %v; want one for each node", len(graphIDs.I64), x.Shape)
 	}
+	if err := withinGraphs(edgeIndex, graphIDs.I64); err != nil {
+		return nil, err
+	}
 	return d.run("classifier", map[string]ort.Tensor{"x": x, onnx.InputGraphIDs: graphIDs}, &edgeIndex, weight)
+}
+
+// withinGraphs refuses an edge between two graphs of a batch.
+func withinGraphs(edgeIndex ort.Tensor, ids []int64) error {
+	if len(edgeIndex.I64) == 0 {
+		return nil
+	}
+	if err := onnx.CheckIndices(onnx.InputEdgeIndex, edgeIndex, int64(len(ids))); err != nil {
+		return err
+	}
+	for i, v := range edgeIndex.I64[edgeIndex.Shape[1]:] {
+		if u := edgeIndex.I64[i]; ids[u] != ids[v] {
+			return fmt.Errorf("%s: edge %d joins node %d of graph %d and node %d of graph %d; an edge joins nodes of one graph", onnx.InputEdgeIndex, i, u, ids[u], v, ids[v])
+		}
+	}
+	return nil
 }
 
 // run runs a model on a graph.
