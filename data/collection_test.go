@@ -119,6 +119,18 @@ func TestTU(t *testing.T) {
 	}
 }
 
+// A folder with two data sets is read as neither.
+func TestSeveralTU(t *testing.T) {
+	files := tuFiles()
+	for name, text := range tuFiles() {
+		files["A"+name] = text
+	}
+	for _, path := range []string{writeFiles(t, files), writeFile(t, "x.zip", zipFiles(t, "", files))} {
+		_, err := LoadCollection(path, LoadOptions{})
+		wantError(t, err, path, "several TU data sets: ADS, DS")
+	}
+}
+
 // Nodes of a graph need not follow each other in the indicator.
 func TestTUInterleaved(t *testing.T) {
 	c := loadCollection(t, writeFiles(t, map[string]string{

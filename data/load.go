@@ -232,10 +232,19 @@ func (l *loader) recogniseFolder(path string) (reader, error) {
 // recogniseFiles finds out a format whose files lie in a folder or a .zip.
 func (l *loader) recogniseFiles(s *fileSet) (r reader, ok bool) {
 	files, folders := s.list("")
+	var sets []string
 	for _, f := range files {
 		if name, ok := strings.CutSuffix(f, "_graph_indicator.txt"); ok && name != "" {
-			return reader{collection: func() (*Collection, error) { return l.tu(s, name) }}, true
+			sets = append(sets, name)
 		}
+	}
+	if len(sets) > 0 {
+		return reader{collection: func() (*Collection, error) {
+			if len(sets) > 1 {
+				return nil, badFile(s.root, "holds several TU data sets: %s", nameList(sets)).hint("put each into a folder of its own")
+			}
+			return l.tu(s, sets[0])
+		}}, true
 	}
 	if s.has("raw/edge.csv.gz") || s.has("raw/edge.csv") {
 		return reader{dataset: func() (*Dataset, error) { return l.ogb(s) }}, true
