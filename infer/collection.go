@@ -68,14 +68,12 @@ func (p *predictor) matchFeatures(c *data.Collection) error {
 	for i, name := range p.info.Features {
 		at[name] = i
 	}
-	to, known := make([]int, c.X.Cols), 0
+	to := make([]int, c.X.Cols)
 	for i, name := range c.FeatureNames {
 		k, ok := at[name]
 		if !ok {
 			k = -1
 			p.o.Log("the model does not know the feature %q; it is left out", name)
-		} else {
-			known++
 		}
 		to[i] = k
 	}
@@ -84,9 +82,6 @@ func (p *predictor) matchFeatures(c *data.Collection) error {
 		if !slices.ContainsFunc(c.FeatureNames, func(has string) bool { return featureSource(has) == source }) {
 			return fmt.Errorf("%s: nodes have no %s, and those that the model was trained on have; give data that have it", c.Source, source)
 		}
-	}
-	if known == 0 {
-		return fmt.Errorf("%s has none of the features that the model was trained on, such as %q", c.Source, p.info.Features[0])
 	}
 	from := c.X.ToCSR() // batches alone are dense, since all graphs together may be far larger than their file
 	x := &data.Features{Rows: from.Rows, Cols: len(p.info.Features), RowPtr: make([]int32, 1, from.Rows+1), Col: make([]int32, 0, len(from.Col)), Val: make([]float32, 0, len(from.Col))}
