@@ -276,6 +276,11 @@ type described struct {
 	attrs     *Features // dense [ΣN, A], or nil
 }
 
+// LackingError says which of labels and attributes was asked for that nodes do not have.
+type LackingError string
+
+func (e LackingError) Error() string { return "the nodes have no " + string(e) }
+
 // describe makes X of what the files say of the nodes and what is asked for.
 func (c *Collection) describe(want NodeFeatures, d described, mem *budget.Reservation) (err error) {
 	defer within(c.Source, &err)
@@ -291,11 +296,15 @@ func (c *Collection) describe(want NodeFeatures, d described, mem *budget.Reserv
 	}
 	useLabels := want == FeaturesLabels || want == FeaturesBoth
 	useAttrs := want == FeaturesAttributes || want == FeaturesBoth
-	if useLabels && d.labelCols == 0 {
-		return badFile(c.Source, "the nodes have no labels").hint("leave the choice of node features out, or take degrees")
+	var lacking LackingError
+	switch {
+	case useLabels && d.labelCols == 0:
+		lacking = "labels"
+	case useAttrs && d.attrs == nil:
+		lacking = "attributes"
 	}
-	if useAttrs && d.attrs == nil {
-		return badFile(c.Source, "the nodes have no attributes").hint("leave the choice of node features out, or take degrees")
+	if lacking != "" {
+		return badFile(c.Source, "").because(lacking).hint("leave the choice of node features out, or take degrees")
 	}
 	var left *Features
 	if useAttrs {

@@ -23,6 +23,9 @@ func newGraphPredictor(ctx context.Context, dist, path string, o PredictOptions)
 	}
 	p.o.Load.NodeFeatures = data.FeaturesNamed(p.info.Features) // not as these data would have it
 	ds, c, err := data.LoadAny(path, p.o.Load)
+	if lacking, ok := errors.AsType[data.LackingError](err); ok {
+		return nil, nil, fmt.Errorf("%s: %w, and the model in %s was trained on nodes that have; give data with %s", path, lacking, dist, string(lacking))
+	}
 	if err != nil {
 		return nil, nil, err
 	}

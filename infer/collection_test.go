@@ -99,6 +99,13 @@ func TestFeaturesAsInTraining(t *testing.T) {
 		if _, err := Predict(t.Context(), dist, x.predict, "", PredictOptions{Provider: ort.CPU, Threads: 1}); err != nil {
 			t.Errorf("trained by %s: %v", x.want, err)
 		}
+		if x.want != "attributes" {
+			continue
+		}
+		_, err = Predict(t.Context(), dist, ginText(t, "1\n2 0\n0 1 1\n0 1 0\n"), "", PredictOptions{Provider: ort.CPU, Threads: 1})
+		if err == nil || !strings.Contains(err.Error(), "the nodes have no attributes, and the model in "+dist+" was trained on nodes that have; give data with attributes") {
+			t.Errorf("without attributes: %v", err)
+		}
 	}
 }
 
