@@ -616,6 +616,9 @@ func Predict(ctx context.Context, dir, path, out string, o infer.PredictOptions)
 	if err != nil {
 		return nil, err
 	}
+	if r.info.Data.Graphs > 0 {
+		return nil, r.takesExport("predict", cmp.Or(path, r.info.Data.Source))
+	}
 	d, whole := r.deploy()
 	if whole == nil && d.Module.Func("classify") != nil {
 		_, whole = d.Cut("classify", compiler.Training, passes.DataInfo{})
@@ -647,9 +650,6 @@ func Predict(ctx context.Context, dir, path, out string, o infer.PredictOptions)
 // predict classifies the nodes of the training graph as a whole.
 func (r *Run) predict(o *infer.PredictOptions) (*infer.Prediction, error) {
 	ds, classify := r.Data, r.Trained.Module.Func("classify")
-	if ds == nil { // but a collection
-		return nil, fmt.Errorf("%s in %s classifies whole graphs, which takes an export: make one with gsrc build %s --out DIR, then gsrc predict DIR --data %s", r.Trained.Model, r.Dir, r.Dir, r.info.Data.Source)
-	}
 	if classify == nil {
 		return nil, errNoClassifier(r.Trained.Model)
 	}

@@ -138,15 +138,15 @@ func Embed(ctx context.Context, dir, path string, o infer.PredictOptions) (*infe
 	if !hasEncoder(r.Trained) {
 		return nil, fmt.Errorf("the model %s in %s has no encoder that was trained; ecl-gsr trains one", r.Trained.Model, dir)
 	}
+	if r.info.Data.Graphs > 0 {
+		return nil, fmt.Errorf("the model %s in %s classifies whole graphs, and the nodes of one graph are what gsrc embeds", r.Trained.Model, dir)
+	}
 	d, whole := r.deploy()
 	if whole = r.orExport(whole); whole == nil {
 		_, whole = d.Cut("encode", compiler.Inference, passes.DataInfo{})
 	}
 	var e *infer.Embedding
 	err = r.use(ctx, path, &o, whole, func() error {
-		if r.Data == nil { // but a collection
-			return fmt.Errorf("the model %s in %s classifies whole graphs, and the nodes of one graph are what gsrc embeds", r.Trained.Model, dir)
-		}
 		selected, err := o.Wanted(r.Data)
 		if err != nil {
 			return err

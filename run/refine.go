@@ -94,6 +94,11 @@ func Refine(ctx context.Context, dir string, o infer.RefineOptions) (*infer.Refi
 	if whole = r.orExport(whole); whole == nil {
 		whole = d.Refines()
 	}
+	if r.info.Data.Graphs > 0 {
+		if _, err := r.learned(); err != nil {
+			return nil, err
+		}
+	}
 	var g *infer.RefinedGraph
 	err = r.use(ctx, o.Data, &o.Predict, whole, func() (err error) {
 		g, err = r.Refine(o)

@@ -312,9 +312,18 @@ func (r *Run) LoadData(path string) error {
 func (r *Run) loadWhole(path string, whole error) error {
 	err := r.LoadData(path)
 	if other, ok := errors.AsType[*otherDataError](err); ok && path != "" {
+		if r.info.Data.Graphs > 0 {
+			return fmt.Errorf("%s: %w", other.what(), r.takesExport("refine", path))
+		}
 		return fmt.Errorf("%s, and the run takes that graph alone: %w", other.what(), whole)
 	}
 	return err
+}
+
+// takesExport says what a run of a model of whole graphs is used through.
+func (r *Run) takesExport(command, path string) error {
+	does := map[string]string{"predict": "classifies whole graphs", "refine": "refines other graphs"}[command]
+	return fmt.Errorf("%s in %s %s, which takes an export: make one with gsrc build %s --out DIR, then gsrc %s DIR --data %s", r.Trained.Model, r.Dir, does, r.Dir, command, path)
 }
 
 // otherDataError says that data are not those that a run was trained on.
