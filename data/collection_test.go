@@ -204,6 +204,15 @@ func TestGINText(t *testing.T) {
 			t.Errorf("%d folds for a run, the data have 2", len(got))
 		}
 	}
+	// The folder or the .zip may have another name than the file.
+	other := map[string]string{"README.md": "", "graphs.txt": ginLines}
+	for _, path := range []string{writeFiles(t, other), writeFile(t, "x.zip", zipFiles(t, "", other))} {
+		if c := loadCollection(t, path, LoadOptions{}); c.Name != "graphs" || c.Source != path {
+			t.Errorf("name %s, source %s", c.Name, c.Source)
+		}
+	}
+	_, err := LoadCollection(writeFiles(t, map[string]string{"notes.txt": "2 graphs\n"}), LoadOptions{})
+	wantError(t, err, "it has notes.txt", "one .txt in GIN's format")
 	// Tags that are all the same say nothing, unless they are asked for; attributes follow the neighbours.
 	c = loadCollection(t, writeFile(t, "a.txt", []byte("1\n2 0\n7 1 1 0.5\n7 1 0 3\n")), LoadOptions{NodeFeatures: FeaturesBoth})
 	if got := strings.Join(c.FeatureNames, ", "); got != "attribute 0, label 7" {

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -105,6 +107,26 @@ func (s *fileSet) has(name string) bool {
 	}
 	info, err := os.Stat(s.path(name))
 	return err == nil && !info.IsDir()
+}
+
+// beginsWithCount tells whether the first line of a text file is a number alone, as in GIN's format.
+func (s *fileSet) beginsWithCount(name string) bool {
+	var r io.ReadCloser
+	var err error
+	if s.zip != nil {
+		r, err = s.zip.parts[s.prefix+name].Open()
+	} else if info, fault := os.Stat(s.path(name)); fault != nil || !info.Mode().IsRegular() { // a pipe would be waited for
+		return false
+	} else {
+		r, err = os.Open(s.path(name))
+	}
+	if err != nil {
+		return false
+	}
+	defer r.Close()
+	line, _ := bufio.NewReader(io.LimitReader(r, 64)).ReadString('\n')
+	_, err = strconv.ParseUint(strings.TrimSpace(line), 10, 31)
+	return err == nil
 }
 
 // open starts reading a text file; one that ends in .gz is unpacked. That it cannot be opened is

@@ -162,7 +162,7 @@ func (l *loader) recognise(path string) (reader, error) {
 			return r, nil
 		}
 		files, folders := s.list("")
-		return reader{}, badFile(path, "no data set in this archive: it has %s", nameList(append(files, folders...))).hint("expected a TU data set (NAME_A.txt, …), NAME.txt in GIN's format, or OGB's raw/edge.csv.gz; docs/data.md describes them")
+		return reader{}, badFile(path, "no data set in this archive: it has %s", nameList(append(files, folders...))).hint("expected a TU data set (NAME_A.txt, …), one .txt in GIN's format, or OGB's raw/edge.csv.gz; docs/data.md describes them")
 	}
 	return reader{}, badFile(path, "not a data set: a single file must be an .npz, a .zip or, in GIN's format, a .txt").hint("for CSV files or Planetoid's ind.* files give the folder they are in")
 }
@@ -226,7 +226,7 @@ func (l *loader) recogniseFolder(path string) (reader, error) {
 	if r, ok := l.recogniseFiles(s); ok {
 		return r, nil
 	}
-	return reader{}, badFile(path, "no data set in this folder: it has %s", nameList(names)).hint("expected edges.csv with nodes.csv, or Planetoid's ind.NAME.* files, or another of the formats that docs/data.md describes")
+	return reader{}, badFile(path, "no data set in this folder: it has %s", nameList(names)).hint("expected edges.csv with nodes.csv, Planetoid's ind.NAME.* files, a TU data set (NAME_A.txt, …), one .txt in GIN's format, or another of the formats that docs/data.md describes")
 }
 
 // recogniseFiles finds out a format whose files lie in a folder or a .zip.
@@ -255,7 +255,7 @@ func (l *loader) recogniseFiles(s *fileSet) (r reader, ok bool) {
 			texts = append(texts, f)
 		}
 	}
-	if len(texts) == 1 && (slices.Contains(folders, foldsFolder) || strings.EqualFold(strings.TrimSuffix(texts[0], ".txt"), s.name())) {
+	if len(texts) == 1 && (slices.Contains(folders, foldsFolder) || strings.EqualFold(strings.TrimSuffix(texts[0], ".txt"), s.name()) || s.beginsWithCount(texts[0])) {
 		return reader{collection: func() (*Collection, error) { return l.ginText(s, s.root, texts[0]) }}, true
 	}
 	return reader{}, false
