@@ -27,7 +27,7 @@ const MaxConfusion = 100
 // Report holds predictions against labels. Accuracy, macro-F1 and AUC are in
 // percent.
 type Report struct {
-	Nodes    int     `json:"nodes"` // how many were judged
+	Nodes    int     `json:"nodes"` // how many were judged; of a collection, graphs
 	Accuracy float64 `json:"acc"`
 	// MacroF1 is the mean over classes of 2·TP/(2·TP + FP + FN), every class alike.
 	// Classes that are neither a label nor a prediction do not count.

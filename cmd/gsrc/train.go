@@ -232,7 +232,11 @@ func (a *app) report(r *gsrc.Run, f *trainFlags) error {
 		b.WriteString("  test: " + quality(e) + "\n")
 	}
 	if k := res.Calibration; k != nil {
-		fmt.Fprintf(&b, "  calibrated by temperature %.3g, fitted on %d validation nodes: calibration error of %d others from %.3f to %.3f", k.Temperature, k.Fitted, k.Measured, k.Before, k.After)
+		items := "nodes"
+		if r.Graphs != nil {
+			items = "graphs"
+		}
+		fmt.Fprintf(&b, "  calibrated by temperature %.3g, fitted on %d validation %s: calibration error of %d others from %.3f to %.3f", k.Temperature, k.Fitted, items, k.Measured, k.Before, k.After)
 		if refused == nil {
 			b.WriteString(" (gsrc build exports these probabilities)")
 		}

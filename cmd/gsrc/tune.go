@@ -118,8 +118,8 @@ func (f *tuneFlags) search() (*sweep.Search, error) {
 
 // command is the command line that repeats the search, on any machine that has
 // the data set.
-func (f *tuneFlags) command(dataset string) string {
-	args := []string{"gsrc tune", f.opts.Model, "--data", dataset, "--trials", fmt.Sprint(f.trials)}
+func (f *tuneFlags) command() string {
+	args := []string{"gsrc tune", f.opts.Model, "--data", filepath.Base(f.opts.Data), "--trials", fmt.Sprint(f.trials)}
 	if len(f.rungs) > 0 {
 		args = append(args, "--rungs", strings.Trim(strings.ReplaceAll(fmt.Sprint(f.rungs), " ", ","), "[]"))
 	} else {
@@ -203,7 +203,7 @@ type tuned struct {
 
 // reportTuning writes what was found, to standard output where the file cannot be written.
 func (a *app) reportTuning(found *sweep.Study, f *tuneFlags) error {
-	command := f.command(found.Dataset)
+	command := f.command()
 	out, failed := f.out, error(nil)
 	if out != "" {
 		if failed = atomicfile.Write(out, func(w io.Writer) error { return found.WriteTOML(w, command) }); failed != nil {
