@@ -410,6 +410,13 @@ func (o *BuildOptions) seal(m *built) (err error) {
 	if o.ExternalData >= 0 {
 		m.Weights = onnx.Externalize(m.Proto, m.WeightsFile(), cmp.Or(o.ExternalData, onnx.DefaultExternalData))
 	}
+	m.Within = onnx.ToleranceOf(m.Proto)
+	if lo, ok := m.constants["lo"]; ok {
+		hi := m.constants["hi"]
+		if m.Within.Edges = onnx.RoundingOfEdges(o.Module, lo, hi); m.Within.Edges > 0 {
+			o.Log("%s.onnx: the training's cosines are within %.2g of one another, so that rounding in float32 may change a probability of an edge by %.2g; the check allows that", m.Name, hi-lo, m.Within.Edges)
+		}
+	}
 	m.Data, err = onnx.Marshal(m.Proto)
 	return err
 }
@@ -546,8 +553,8 @@ func (o *BuildOptions) manifest(models []built) *manifest.Manifest {
 		if b.Weights != nil {
 			info.Data = b.WeightsFile()
 		}
-		if t := onnx.ToleranceOf(b.Proto); t != onnx.Exact {
-			info.Tolerance = &t
+		if b.Within != onnx.Exact {
+			info.Tolerance = &b.Within
 		}
 		info.Hops, info.Stages = o.hops(b), b.stages
 		m.Models[b.Name] = info

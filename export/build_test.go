@@ -271,6 +271,41 @@ func TestBuildFindsViolations(t *testing.T) {
 	}
 }
 
+// Where the training's cosines are next to each other, their rounding is a large part of a
+// probability: that much is allowed there, of probabilities alone, and nothing elsewhere.
+func TestBuildNarrowBounds(t *testing.T) {
+	for _, x := range []struct {
+		hi     float32
+		output string
+		by     float32
+		ok     bool
+	}{{0.2001, "probability", 1e-3, true}, {0.2001, "probability", 1e-2, false}, {0.2001, "similarity", 1e-3, false}, {0.75, "probability", 1e-3, false}} {
+		o := buildOptions(t, "ecl-gsr/struct=0/l1")
+		o.Bounds = &manifest.Bounds{Lo: 0.2, Hi: x.hi}
+		right := onnx.Interpreter(o.Module, o.Params, map[string]float32{"lo": o.Bounds.Lo, "hi": o.Bounds.Hi})
+		o.Forward = func(fn string, in map[string]ort.Tensor) (map[string]ort.Tensor, error) {
+			out, err := right(fn, in)
+			if fn == "score" && err == nil {
+				out[x.output].F32[0] += x.by
+			}
+			return out, err
+		}
+		dir := filepath.Join(t.TempDir(), "dist")
+		m, _, err := Build(t.Context(), dir, o)
+		if (err == nil) != x.ok {
+			t.Errorf("%+v: %v", x, err)
+		}
+		if err == nil {
+			if m.Models["scorer"].Bound().Edges == 0 || m.Models["encoder"].Tolerance != nil {
+				t.Errorf("the manifest has the bounds %v", m.Models)
+			}
+			if _, _, err := parity.Verify(t.Context(), dir, parity.VerifyOptions{Provider: ort.CPU, Library: o.Library}); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
 var checksumLine = regexp.MustCompile(`,\n  "checksum": "crc32c:[0-9a-f]{8}"`)
 
 // reseal gives a changed manifest its right checksum.

@@ -38,10 +38,36 @@ func ParsePrecision(s string) (Precision, error) {
 	return "", fmt.Errorf("unknown precision %q: choose fp16 or int8, or leave it out for float32", s)
 }
 
-// Tolerance bounds max|a − b| of an output by Abs + Rel·max|b|.
+// Tolerance bounds max|a − b| of an output by Abs + Rel·max|b|, of probabilities of edges by Edges more.
 type Tolerance struct {
-	Abs float64 `json:"abs"`
-	Rel float64 `json:"rel"`
+	Abs   float64 `json:"abs"`
+	Rel   float64 `json:"rel"`
+	Edges float64 `json:"edge_probabilities,omitempty"`
+}
+
+// Of bounds an output by its name.
+func (t Tolerance) Of(output string, largest float64) float64 {
+	bound := t.Abs + t.Rel*largest
+	if strings.HasPrefix(output, "probability") || output == OutputRefinedProb {
+		bound += t.Edges
+	}
+	return bound
+}
+
+// RoundingOfEdges is what rounding may change in probabilities of edges that m maps from cosines
+// between lo and hi: eight units in the last place of a cosine near 1, which sums in another order
+// cost, divided by hi − lo as the cosine is. It is 0 where that is below the bound of all outputs.
+func RoundingOfEdges(m *ir.Module, lo, hi float32) (most float64) {
+	for _, op := range m.Func("score").Body {
+		if op.Name() == "gsr.pair_probability" {
+			widest := max(op.Float("old_hi")-op.Float("old_lo"), op.Float("new_hi")-op.Float("new_lo"))
+			most = 8 * 0x1p-23 * widest / max(float64(hi)-float64(lo), ir.LeastSpread)
+		}
+	}
+	if most <= Exact.Abs {
+		return 0
+	}
+	return most
 }
 
 // exact is the tolerance of files that compute what the forward pass does, those
@@ -49,9 +75,9 @@ type Tolerance struct {
 // quantized is that of models with 8-bit products, which round what goes into them, smoothed that of
 // smoothed predictions: logarithms of probabilities of which errors were taken off, and next to nothing is left.
 var (
-	Exact     = Tolerance{1e-5, 1e-4}
-	smoothed  = Tolerance{1e-5, 1e-3}
-	quantized = Tolerance{0.1, 0.25}
+	Exact     = Tolerance{Abs: 1e-5, Rel: 1e-4}
+	smoothed  = Tolerance{Abs: 1e-5, Rel: 1e-3}
+	quantized = Tolerance{Abs: 0.1, Rel: 0.25}
 )
 
 func (t Tolerance) String() string { return fmt.Sprintf("max|a-b| <= %g + %g*max|b|", t.Abs, t.Rel) }

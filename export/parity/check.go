@@ -35,6 +35,8 @@ type Model struct {
 	Symmetric bool // makes the graph undirected inside
 	Weighted  bool // takes edge weights, as an input or within the adjacency matrix
 	Judges    bool // judges the edges of its graph as pairs of nodes
+	// Within bounds how far outputs may be from the forward pass.
+	Within onnx.Tolerance
 	// Classify is the classifier on the refined graph, of a pipeline; nil of others.
 	Classify *ir.Func
 
@@ -267,7 +269,7 @@ func (o *Options) Check(ctx context.Context, models []*Model, files map[string][
 			if err != nil {
 				return report, fmt.Errorf("%s.onnx in onnxruntime on %q: %w", m.Name, c.Name, err)
 			}
-			outputs, bad := compareOutputs(got, want, m.outputNames(), onnx.ToleranceOf(m.Proto))
+			outputs, bad := compareOutputs(got, want, m.outputNames(), m.Within)
 			first = first.and(report.add(Case{Model: m.Name, Case: c.Name, Runtime: "onnxruntime", Nodes: c.Nodes(),
 				Edges: edgeCount(m, c), Outputs: outputs}, bad))
 			if c.Name == trainingCase && report.Precision != nil {

@@ -175,7 +175,7 @@ func compareOutput(name string, got, want ort.Tensor, within onnx.Tolerance) (Ou
 	if largest > 0 {
 		o.MaxRel = o.MaxAbs / largest
 	}
-	o.Bound = within.Abs + within.Rel*largest
+	o.Bound = within.Of(name, largest)
 	o.OK = o.MaxAbs <= o.Bound && !math.IsNaN(largest) && !math.IsInf(largest, 0)
 	if o.OK {
 		return o, nil

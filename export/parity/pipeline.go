@@ -241,7 +241,7 @@ func (r *refinement) similarity(u, v int64) float64 {
 
 // excused tells that a pair may be an edge or not: it is as near as the k-th
 // neighbour of one of its nodes, or as probable as the threshold.
-func (r *refinement) excused(u, v int64, threshold float64) bool {
+func (r *refinement) excused(u, v int64, threshold, edges float64) bool {
 	s := r.similarity(u, v)
 	if math.Abs(s-r.last[u]) <= nearTie || math.Abs(s-r.last[v]) <= nearTie {
 		return true
@@ -249,7 +249,7 @@ func (r *refinement) excused(u, v int64, threshold float64) bool {
 	i, ok := slices.BinarySearchFunc(r.candidates.Edges, [2]int32{int32(u), int32(v)}, func(a, b [2]int32) int {
 		return slices.Compare(a[:], b[:])
 	})
-	return ok && threshold > 0 && math.Abs(float64(r.probability[i])-threshold) <= nearTie
+	return ok && threshold > 0 && math.Abs(float64(r.probability[i])-threshold) <= nearTie+edges
 }
 
 // compareRefined holds a pipeline's outputs against the reference's. Edges that one
@@ -262,13 +262,14 @@ func (o *Options) compareRefined(m *Model, r *refinement, x ort.Tensor, got map[
 	if index.Check() != nil || existing.Check() != nil || !slices.Equal(index.Shape, []int64{2, size}) || !slices.Equal(existing.Shape, []int64{size}) {
 		return nil, &Error{Output: onnx.OutputRefinedIndex, Index: -1, Detail: fmt.Sprintf("has the shape %v beside %d probabilities and existing %v", index.Shape, size, existing.Shape)}, nil
 	}
-	want := r.outputs
+	want, within := r.outputs, onnx.Exact
+	within.Edges = m.Within.Edges
 	wantIndex, wantP := want[onnx.OutputRefinedIndex].I64, want[onnx.OutputRefinedProb].F32
 	w := len(wantP)
 	edges := Output{Name: onnx.OutputRefinedIndex, OK: true}
 	var bad *Error
 	differ := func(u, v int64, detail string) {
-		if min(u, v) >= 0 && max(u, v) < int64(len(r.last)) && r.excused(u, v, o.Refinement.Threshold) {
+		if min(u, v) >= 0 && max(u, v) < int64(len(r.last)) && r.excused(u, v, o.Refinement.Threshold, within.Edges) {
 			return
 		}
 		edges.MaxAbs++
@@ -310,7 +311,7 @@ func (o *Options) compareRefined(m *Model, r *refinement, x ort.Tensor, got map[
 	n := int64(len(a))
 	got, want = maps.Clone(got), maps.Clone(want)
 	got[onnx.OutputRefinedProb], want[onnx.OutputRefinedProb] = ort.Float32s(a, n), ort.Float32s(b, n)
-	if !same && bad == nil {
+	if (!same || within.Edges > 0) && bad == nil {
 		classes, err := o.classifyRefined(m, x, index, p.F32)
 		if err != nil {
 			return nil, nil, err
@@ -321,7 +322,7 @@ func (o *Options) compareRefined(m *Model, r *refinement, x ort.Tensor, got map[
 	if same || !o.Refinement.Together { // where one edge more changes the probabilities of others
 		names = append(names, onnx.OutputRefinedProb)
 	}
-	outputs, worst := compareOutputs(got, want, names, onnx.Exact)
+	outputs, worst := compareOutputs(got, want, names, within)
 	return append(outputs, edges), bad.and(worst), nil
 }
 
