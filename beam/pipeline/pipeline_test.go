@@ -602,6 +602,21 @@ func checkRefined(t *testing.T, o Options, dir, data string, predict infer.Predi
 	checkPredictions(t, rows, sum, predicted, predicted.Edges)
 }
 
+// GRCN, whose edges are judged each by itself, refines, embeds and predicts.
+func TestGRCN(t *testing.T) {
+	ds, err := data.Load("synthetic", other(100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := shards(t, ds, trainedOnly(t, "grcn", "train.pretrain_steps=0").Dir)
+	for _, make := range []maker{Embed, Refine, Predict} {
+		o.Out = t.TempDir()
+		if _, err := make(t.Context(), o); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // What cannot be cut is refused by name, before anything is read or written.
 func TestRefused(t *testing.T) {
 	ds, err := data.Load("synthetic", other(100))
