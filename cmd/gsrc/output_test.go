@@ -69,6 +69,14 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
+func TestMergeOfNothing(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), []string{"sweep", "--merge", t.TempDir(), "nosuch"}, &stdout, &stderr)
+	if text := stderr.String(); code == exitOK || !strings.Contains(text, "the folder nosuch given to --merge does not exist") {
+		t.Errorf("exit %d, %s", code, text)
+	}
+}
+
 // Text in pieces comes out whole, and data as they are.
 func TestOutput(t *testing.T) {
 	const text = "é\x1b[1m \u009b\xff\x9b 中\U0001F600\tb\n"

@@ -2,7 +2,9 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -194,6 +196,11 @@ func (a *app) mergeSweeps(c *cobra.Command, f *sweepFlags, dirs []string) error 
 	}
 	if len(dirs) == 0 {
 		return usage("name the folders to unite: gsrc sweep --merge DIR… --out DIR")
+	}
+	for _, dir := range dirs {
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("the folder %s given to --merge does not exist; give the folders of the shards, the --out of each", dir)
+		}
 	}
 	if f.out != "" {
 		if err := checkSummary(f.out); err != nil {
