@@ -306,6 +306,8 @@ func TestCollectionErrors(t *testing.T) {
 	}
 	without := tuFiles()
 	delete(without, "DS_A.txt")
+	unplaced := tuFiles()
+	delete(unplaced, "DS_graph_indicator.txt")
 	unlabelled := tuFiles()
 	delete(unlabelled, "DS_graph_labels.txt")
 	unlabelled["DS_graph_indicator.txt"] = "1\n2000000000\n"
@@ -324,6 +326,7 @@ func TestCollectionErrors(t *testing.T) {
 		{change("DS_A.txt", "1, 99999999999999999999\n"), []string{"DS_A.txt:1:4", "too large"}},
 		{change("DS_graph_indicator.txt", "1\n4\n"), []string{"indicator.txt:2", "no such graph"}},
 		{change("DS_graph_indicator.txt", "1\n1\n3\n"), []string{"indicator.txt", "no node is of graph 2"}},
+		{unplaced, []string{"DS_graph_indicator.txt: the file is missing", "a TU data set has DS_A.txt"}},
 		{change("DS_graph_indicator.txt", ""), []string{"indicator.txt", "no node is of graph 1"}},
 		{change("DS_graph_labels.txt", "1.5\n1\n1\n"), []string{"graph_labels.txt:1", "whole number", "real numbers"}},
 		{change("DS_graph_labels.txt", "1\n\n-1\n1\n"), []string{"graph_labels.txt:2", "blank"}},

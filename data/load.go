@@ -234,7 +234,12 @@ func (l *loader) recogniseFiles(s *fileSet) (r reader, ok bool) {
 	files, folders := s.list("")
 	var sets []string
 	for _, f := range files {
-		if name, ok := strings.CutSuffix(f, "_graph_indicator.txt"); ok && name != "" {
+		name, ok := strings.CutSuffix(f, "_graph_indicator.txt")
+		if !ok { // tu says that the other file is missing
+			name, ok = strings.CutSuffix(f, "_graph_labels.txt")
+			ok = ok && s.has(name+"_A.txt") && !s.has(name+"_graph_indicator.txt")
+		}
+		if ok && name != "" {
 			sets = append(sets, name)
 		}
 	}

@@ -18,8 +18,11 @@ import (
 func (l *loader) tu(s *fileSet, name string) (*Collection, error) {
 	c := &Collection{Name: strings.ToLower(name), Source: s.root, Format: "tu"}
 	file := func(part string) string { return name + "_" + part + ".txt" }
-	if !s.has(file("A")) {
-		return nil, badFile(s.path(file("A")), "the file is missing").hint("a TU data set has %s, %s and, where the classes are known, %s", file("A"), file("graph_indicator"), file("graph_labels"))
+	for _, part := range []string{"A", "graph_indicator"} {
+		if s.has(file(part)) {
+			continue
+		}
+		return nil, badFile(s.path(file(part)), "the file is missing").hint("a TU data set has %s, %s and, where the classes are known, %s", file("A"), file("graph_indicator"), file("graph_labels"))
 	}
 	if s.has(file("graph_labels")) {
 		raw, err := readInts(s, file("graph_labels"), "the class of a graph")
