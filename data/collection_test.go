@@ -131,6 +131,18 @@ func TestSeveralTU(t *testing.T) {
 	}
 }
 
+// That attributes are not scaled is said where it matters.
+func TestScaleWarning(t *testing.T) {
+	for large, want := range map[string]bool{"2": false, "1e5": true} {
+		files := tuFiles()
+		files["DS_node_attributes.txt"] = strings.Replace(files["DS_node_attributes.txt"], "1", large, 1)
+		c := loadCollection(t, writeFiles(t, files), LoadOptions{NodeFeatures: FeaturesAttributes})
+		if got := strings.Join(c.Warnings(Split{}), "\n"); strings.Contains(got, "attributes are taken as they are") != want {
+			t.Errorf("%s: %q", large, got)
+		}
+	}
+}
+
 // Nodes of a graph need not follow each other in the indicator.
 func TestTUInterleaved(t *testing.T) {
 	c := loadCollection(t, writeFiles(t, map[string]string{

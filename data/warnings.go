@@ -1,6 +1,9 @@
 package data
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Warnings says in a sentence each what is no error and yet seldom meant: nodes whose
 // features are all zero, also after float32 has rounded them, classes that s trains
@@ -37,7 +40,33 @@ func (c *Collection) Warnings(s Split) []string {
 	if w := emptyWarning(c.X); w != "" {
 		list = append(list, w)
 	}
-	return list
+	return append(list, c.scaleWarning()...)
+}
+
+// scaleWarning names the attribute with the largest values where these are above 100, or 100
+// times those of another.
+func (c *Collection) scaleWarning() []string {
+	most, largest := make([]float32, c.X.Cols), 0
+	note := func(j int, v float32) { most[j] = max(most[j], v, -v) }
+	for k, v := range c.X.Val {
+		note(int(c.X.Col[k]), v)
+	}
+	for k, v := range c.X.Dense {
+		note(k%c.X.Cols, v)
+	}
+	least := float32(1)
+	for j, name := range c.FeatureNames {
+		if strings.HasPrefix(name, "attribute ") && most[j] > 0 {
+			least = min(least, most[j])
+			if most[j] > most[largest] {
+				largest = j
+			}
+		}
+	}
+	if len(most) == 0 || most[largest] <= 100*least || !strings.HasPrefix(c.FeatureNames[largest], "attribute ") {
+		return nil
+	}
+	return []string{fmt.Sprintf("values of %s go up to %.3g, and attributes are taken as they are: a model may learn little else; scale the columns of NAME_node_attributes.txt alike, as to mean 0 and deviation 1", c.FeatureNames[largest], most[largest])}
 }
 
 func emptyWarning(x *Features) string {

@@ -53,7 +53,7 @@ func TestHelpConfigOfData(t *testing.T) {
 		code       int
 		want, says string
 	}{
-		{[]string{"--data", path, "--set", "train.epochs=7"}, exitOK, "model.norm = \"none\"  (features are one-hot)", ""},
+		{[]string{"--data", path, "--set", "train.epochs=7"}, exitOK, "model.norm = \"none\"  (labels and degrees are one-hot)", ""},
 		{[]string{"--data", path, "--set", "train.epochs=7"}, exitOK, "train.epochs = 7  (--set)", ""},
 		{[]string{"--data", path + "x"}, exitOK, "model.norm = \"l2\"", "the general defaults"},
 		{[]string{"--data", path, "--set", "train.epochs=x"}, exitUsage, "", "must be an integer"},
