@@ -279,7 +279,7 @@ func TestBuildNarrowBounds(t *testing.T) {
 		output string
 		by     float32
 		ok     bool
-	}{{0.2001, "probability", 1e-3, true}, {0.2001, "probability", 1e-2, false}, {0.2001, "similarity", 1e-3, false}, {0.75, "probability", 1e-3, false}} {
+	}{{0.2001, "probability", 1e-3, true}, {0.2001, "probability", 1e-2, false}, {0.2001, "similarity", 1e-3, false}, {0.75, "probability", 1e-3, false}, {0.75, "probability", 0, true}} {
 		o := buildOptions(t, "ecl-gsr/struct=0/l1")
 		o.Bounds = &manifest.Bounds{Lo: 0.2, Hi: x.hi}
 		right := onnx.Interpreter(o.Module, o.Params, map[string]float32{"lo": o.Bounds.Lo, "hi": o.Bounds.Hi})
@@ -296,7 +296,7 @@ func TestBuildNarrowBounds(t *testing.T) {
 			t.Errorf("%+v: %v", x, err)
 		}
 		if err == nil {
-			if m.Models["scorer"].Bound().Edges == 0 || m.Models["encoder"].Tolerance != nil {
+			if (m.Models["scorer"].Bound().Edges > 0) != (x.hi < 0.75) || m.Models["encoder"].Tolerance != nil {
 				t.Errorf("the manifest has the bounds %v", m.Models)
 			}
 			if _, _, err := parity.Verify(t.Context(), dir, parity.VerifyOptions{Provider: ort.CPU, Library: o.Library}); err != nil {
