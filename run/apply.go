@@ -616,7 +616,7 @@ func Predict(ctx context.Context, dir, path, out string, o infer.PredictOptions)
 	if err != nil {
 		return nil, err
 	}
-	if r.info.Data.Graphs > 0 {
+	if r.OfGraphs() {
 		return nil, r.takesExport("predict", cmp.Or(path, r.info.Data.Source))
 	}
 	d, whole := r.deploy()

@@ -138,7 +138,7 @@ func Embed(ctx context.Context, dir, path string, o infer.PredictOptions) (*infe
 	if !hasEncoder(r.Trained) {
 		return nil, fmt.Errorf("the model %s in %s has no encoder that was trained; ecl-gsr trains one", r.Trained.Model, dir)
 	}
-	if r.info.Data.Graphs > 0 {
+	if r.OfGraphs() {
 		return nil, fmt.Errorf("the model %s in %s classifies whole graphs, and the nodes of one graph are what gsrc embeds", r.Trained.Model, dir)
 	}
 	d, whole := r.deploy()

@@ -87,3 +87,8 @@ func (g graphTask) describe(b *export.BuildOptions, t *train.Model, test []int32
 	describeRefinement(info, t)
 	return addInfo(b, info)
 }
+
+// OfGraphs tells that the run was trained on a collection of graphs. It opens no data.
+func (r *Run) OfGraphs() bool {
+	return r.Graphs != nil || r.info != nil && r.info.Data.Graphs > 0
+}

@@ -94,7 +94,7 @@ func Refine(ctx context.Context, dir string, o infer.RefineOptions) (*infer.Refi
 	if whole = r.orExport(whole); whole == nil {
 		whole = d.Refines()
 	}
-	if r.info.Data.Graphs > 0 {
+	if r.OfGraphs() {
 		if _, err := r.learned(); err != nil {
 			return nil, err
 		}

@@ -312,7 +312,7 @@ func (r *Run) LoadData(path string) error {
 func (r *Run) loadWhole(path string, whole error) error {
 	err := r.LoadData(path)
 	if other, ok := errors.AsType[*otherDataError](err); ok && path != "" {
-		if r.info.Data.Graphs > 0 {
+		if r.OfGraphs() {
 			return fmt.Errorf("%s: %w", other.what(), r.takesExport("refine", path))
 		}
 		return fmt.Errorf("%s, and the run takes that graph alone: %w", other.what(), whole)

@@ -233,7 +233,7 @@ func (a *app) report(r *gsrc.Run, f *trainFlags) error {
 	}
 	if k := res.Calibration; k != nil {
 		items := "nodes"
-		if r.Graphs != nil {
+		if r.OfGraphs() {
 			items = "graphs"
 		}
 		fmt.Fprintf(&b, "  calibrated by temperature %.3g, fitted on %d validation %s: calibration error of %d others from %.3f to %.3f", k.Temperature, k.Fitted, items, k.Measured, k.Before, k.After)
