@@ -176,7 +176,7 @@ func Build(ctx context.Context, dir string, o BuildOptions) (*manifest.Manifest,
 	}
 	// The interpreter computes what nobody reads, too: evidence for the edges of an encoder
 	// that reads none, say, which on a large graph takes it hours.
-	live, err := compiler.Compile(o.Module, compiler.Options{Passes: []string{"dce"}})
+	live, err := compiler.Compile(onnx.WithMargins(o.Module), compiler.Options{Passes: []string{"dce"}})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -41,7 +41,7 @@ func newForward(m *ir.Module, params map[string][]float32, constants map[string]
 			have = append(have, "similar")
 		}
 	}
-	p, err := compiler.Compile(m, compiler.Options{Target: compiler.Inference, Funcs: have})
+	p, err := compiler.Compile(onnx.WithMargins(m), compiler.Options{Target: compiler.Inference, Funcs: have})
 	if err != nil {
 		return nil, err
 	}

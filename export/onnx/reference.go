@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/gsrc-dev/gsrc/internal/lists"
 	"github.com/gsrc-dev/gsrc/ir"
@@ -158,6 +159,27 @@ func Interpreter(m *ir.Module, params map[string][]float32, constants map[string
 		}
 		return out, nil
 	}
+}
+
+// OutputMargin begins the names of results of [WithMargins].
+const OutputMargin = "margin."
+
+// WithMargins returns m where @probability also tells by how much what it chooses by edge_kth is above
+// the k-th, or below: what is as near as rounding comes out otherwise in another computation.
+func WithMargins(m *ir.Module) *ir.Module {
+	m = m.Clone()
+	f := m.Func("probability")
+	if f == nil {
+		return m
+	}
+	b := ir.NewBuilder(m, f)
+	for i, op := range slices.Clone(f.Body) {
+		if op.Name() == "edge_kth" {
+			kth := b.One("edge_gather", ir.Attrs{"side": "dst"}, op.Operands[0], op.Result())
+			b.Return(OutputMargin+strconv.Itoa(i), b.Sub(op.Operands[1], kth))
+		}
+	}
+	return m
 }
 
 // OfEdges tells that a function gives a number for each edge of its graph.

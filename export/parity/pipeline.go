@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/gsrc-dev/gsrc/export/manifest"
 	"github.com/gsrc-dev/gsrc/export/onnx"
@@ -31,7 +32,10 @@ type refinement struct {
 	// last is the similarity of each node's k-th neighbour, and margin the distance
 	// to the next; infinite where there is none.
 	last, margin []float64
-	outputs      map[string]ort.Tensor
+	// chosen are the margins, by which @probability chooses among the candidates of a node: of
+	// those in one direction, then of the others.
+	chosen  [][]float32
+	outputs map[string]ort.Tensor
 }
 
 // refine computes what the pipeline file does.
@@ -125,6 +129,11 @@ func (o *Options) weigh(r *refinement, x ort.Tensor) error {
 		return err
 	}
 	copy(r.probability, out["probability"].F32)
+	for name, margin := range out {
+		if strings.HasPrefix(name, onnx.OutputMargin) {
+			r.chosen = append(r.chosen, margin.F32)
+		}
+	}
 	return nil
 }
 
@@ -219,6 +228,11 @@ func (r *refinement) clear(threshold float64) bool {
 			return false
 		}
 	}
+	for _, m := range slices.Concat(r.chosen...) {
+		if m != 0 && math.Abs(float64(m)) < 2*nearTie {
+			return false
+		}
+	}
 	for _, p := range r.probability {
 		if threshold > 0 && math.Abs(float64(p)-threshold) < 2*nearTie {
 			return false
@@ -239,17 +253,46 @@ func (r *refinement) similarity(u, v int64) float64 {
 	return ab / math.Sqrt(aa*bb)
 }
 
+// tied tells that @probability could choose otherwise among the candidates of a node of candidate i:
+// this one and another are as near as the k-th.
+func (r *refinement) tied(i int) bool {
+	pairs := r.candidates.Edges
+	for _, m := range r.chosen {
+		for side := range 2 { // m[j] is of the entry into the second node, m[len(pairs)+j] of that into the first
+			tied := func(j, side int) bool { return math.Abs(float64(m[side*len(pairs)+j])) <= nearTie }
+			others := 0
+			for j, e := range pairs {
+				for s := range 2 {
+					if e[1-s] == pairs[i][1-side] && tied(j, s) {
+						others++
+					}
+				}
+			}
+			if tied(i, side) && others > 1 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // excused tells that a pair may be an edge or not: it is as near as the k-th
-// neighbour of one of its nodes, or as probable as the threshold.
+// neighbour of one of its nodes, or another that @probability chooses among, or as
+// probable as the threshold.
 func (r *refinement) excused(u, v int64, threshold, edges float64) bool {
 	s := r.similarity(u, v)
 	if math.Abs(s-r.last[u]) <= nearTie || math.Abs(s-r.last[v]) <= nearTie {
 		return true
 	}
-	i, ok := slices.BinarySearchFunc(r.candidates.Edges, [2]int32{int32(u), int32(v)}, func(a, b [2]int32) int {
+	i, ok := r.find(u, v)
+	return ok && (r.tied(i) || threshold > 0 && math.Abs(float64(r.probability[i])-threshold) <= nearTie+edges)
+}
+
+// find returns which of the candidates a pair is.
+func (r *refinement) find(u, v int64) (int, bool) {
+	return slices.BinarySearchFunc(r.candidates.Edges, [2]int32{int32(u), int32(v)}, func(a, b [2]int32) int {
 		return slices.Compare(a[:], b[:])
 	})
-	return ok && threshold > 0 && math.Abs(float64(r.probability[i])-threshold) <= nearTie+edges
 }
 
 // compareRefined holds a pipeline's outputs against the reference's. Edges that one
@@ -303,6 +346,9 @@ func (o *Options) compareRefined(m *Model, r *refinement, x ort.Tensor, got map[
 		default:
 			if existing.I64[i] != want[onnx.OutputRefinedExisting].I64[j] {
 				differ(-1, -1, fmt.Sprintf("has %d as refined_existing of edge %d, not", existing.I64[i], i))
+			}
+			if c, ok := r.find(wantIndex[j], wantIndex[w+j]); ok && math.Abs(float64(p.F32[i]-wantP[j])) > nearTie+within.Edges && r.tied(c) {
+				same = false // chosen by one of its nodes here, by both there
 			}
 			a, b = append(a, p.F32[i]), append(b, wantP[j])
 			i, j = i+1, j+1
