@@ -137,6 +137,8 @@ func TestSignatures(t *testing.T) {
 		"@train takes %train_idx: i64[N], and training gives i64[T]":              {"[T", "[N"},
 		"the parameter $x has the name of an argument of @train; give it another": {firstParam, "$x"},
 		"@classify has no result logits: f32[N,C]":                                {"-> (logits:", "-> (scores:"},
+		"@classify draws random numbers (dropout), and is part of what predicts; only functions that learn": {
+			"%softmax = softmax %linear_2", "%drawn = dropout %linear_2 {rate=0.5, stream=\"d\"} : f32[N,3]\n  %softmax = softmax %drawn"},
 		"@train reads what @train.setup computes: the program was printed after the pass hoist, and training takes one from before it; print it with --print-after=input": {
 			text, printed.Module.String()},
 	} {

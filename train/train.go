@@ -302,7 +302,36 @@ func buildProgram(t *trainer) (err error) {
 			}
 		}
 	}
-	return errors.Join(t.job.Task.check(m), checkSizes(m, t.job.Model, &t.info))
+	return errors.Join(t.job.Task.check(m), checkSizes(m, t.job.Model, &t.info), checkDraws(m))
+}
+
+// checkDraws returns an error if what predicts draws random numbers, itself or in a function that an
+// operation of it runs: each prediction would have the same, whatever they are.
+func checkDraws(m *ir.Module) error {
+	var check func(f *ir.Func) error
+	check = func(f *ir.Func) error {
+		for _, op := range f.Body {
+			if op.Draws() {
+				return ir.Errorf(op, "@%s draws random numbers (%s), and is part of what predicts; only functions that learn, such as @train and @fit, can", f.Name, op.Name())
+			}
+			for _, spec := range op.Def.Attrs {
+				if spec.Kind == ir.FuncAttr {
+					if err := check(m.Func(op.FuncRef(spec.Name))); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		return nil
+	}
+	for _, name := range []string{"similar", "rows", "encode", models.EncodeJudging, "score", "probability", "refine", "classify"} {
+		if f := m.Func(name); f != nil {
+			if err := check(f); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // checkSizes returns an error if a program was written for other numbers of features or classes than
