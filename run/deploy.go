@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/gsrc-dev/gsrc/compiler"
 	"github.com/gsrc-dev/gsrc/data"
@@ -182,7 +183,13 @@ func (d *Deployed) Refines() error {
 	case d.counted():
 		return d.refuse("it counts edges by their weights", "data.weights=ignore")
 	case d.Module.Func("score") == nil && !r.Together:
-		return fmt.Errorf("%s has learned the edges of its training graph one by one, and cannot refine another: ecl-gsr, grcn, idgl and sublime (model.encoder.kind=mlp) can", d.Model)
+		var others []string
+		for _, m := range models.All {
+			if m.Learner != nil && m.Learner.Inductive {
+				others = append(others, m.Name)
+			}
+		}
+		return fmt.Errorf("%s has learned the edges of its training graph one by one, and cannot refine another; these can, but for model.encoder.kind=fgp: %s", d.Model, strings.Join(others, ", "))
 	}
 	return nil
 }
