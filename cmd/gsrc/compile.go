@@ -32,7 +32,7 @@ func (f *compileFlags) register(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.printAfter, "print-after", nil, "with --emit ir: print the program after these passes; \"input\" is before the first")
 	flags.StringSliceVar(&f.passes, "passes", nil, "with --emit ir or dot: run only these passes; none runs none")
 	flags.StringSliceVar(&f.without, "without", nil, "with --emit ir or dot: leave these passes out")
-	flags.StringSliceVar(&f.funcs, "func", nil, "with --emit ir or dot: only these functions, such as joint or classify; before any pass also a part of several, such as encoder")
+	flags.StringSliceVar(&f.funcs, "func", nil, "with --emit ir or dot: only these functions, such as joint or classify; before any pass also parts, such as encoder")
 	flags.StringVar(&f.target, "target", "training", "with --emit ir or dot: compile for training or inference")
 	flags.StringVar(&f.html, "html", "", "with --emit ir or dot: write a page of the program after each pass to this file")
 }
@@ -76,9 +76,16 @@ func (a *app) emitIR(m *ir.Module, info passes.DataInfo, f *compileFlags, s *gsr
 	for i, name := range f.funcs {
 		f.funcs[i] = strings.TrimPrefix(name, "@")
 	}
-	if f.emit == "ir" && slices.Equal(f.passes, []string{"none"}) && len(f.funcs) == 1 && m.Part(f.funcs[0]) != nil {
-		fmt.Fprint(a.stdout, m.Part(f.funcs[0]))
-		return nil
+	if f.emit == "ir" && slices.Equal(f.passes, []string{"none"}) {
+		if len(f.funcs) == 1 && m.Part(f.funcs[0]) != nil {
+			fmt.Fprint(a.stdout, m.Part(f.funcs[0]))
+			return nil
+		}
+		for _, name := range f.funcs {
+			if part := m.Part(name); part != nil && m.Func(name) == nil {
+				m.Funcs = append(m.Funcs, part)
+			}
+		}
 	}
 	seen := map[string]bool{}
 	var rec compiler.Recorder
