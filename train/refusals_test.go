@@ -139,6 +139,7 @@ func TestSignatures(t *testing.T) {
 		"@classify has no result logits: f32[N,C]":                                {"-> (logits:", "-> (scores:"},
 		"@classify draws random numbers (dropout), and is part of what predicts; only functions that learn": {
 			"%softmax = softmax %linear_2", "%drawn = dropout %linear_2 {rate=0.5, stream=\"d\"} : f32[N,3]\n  %softmax = softmax %drawn"},
+		"no function reads the parameter $unread: remove it, or read it": {"param " + firstParam, "param $unread: f32[3]\nparam " + firstParam},
 		"@train reads what @train.setup computes: the program was printed after the pass hoist, and training takes one from before it; print it with --print-after=input": {
 			text, printed.Module.String()},
 	} {

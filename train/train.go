@@ -302,6 +302,11 @@ func buildProgram(t *trainer) (err error) {
 			}
 		}
 	}
+	for _, p := range m.Params {
+		if p.Place != nil && !t.opts.Resume && !slices.ContainsFunc(m.Funcs, func(f *ir.Func) bool { return f.Uses()[p] > 0 }) {
+			return ir.Errorf(p, "no function reads the parameter $%s: remove it, or read it", p.Name)
+		}
+	}
 	return errors.Join(t.job.Task.check(m), checkSizes(m, t.job.Model, &t.info), checkDraws(m))
 }
 
