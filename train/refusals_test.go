@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/gsrc-dev/gsrc/compiler"
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/models"
 )
 
 // What cannot be trained is refused with the option that asks for it, before there is a folder.
@@ -154,6 +156,32 @@ func TestSignatures(t *testing.T) {
 		}
 		if _, err := os.Stat(dir); !os.IsNotExist(err) {
 			t.Errorf("the folder is there (%v)", err)
+		}
+	}
+}
+
+// The programs of all learners of edges take what training gives, and one whose @classify takes
+// anything else is refused with the place and with what there is.
+func TestSignaturesOfLearners(t *testing.T) {
+	ds := synthetic(t, 1)
+	for _, model := range models.All {
+		if !model.Refines {
+			continue
+		}
+		m, err := Nodes(ds).Module(model.Name, configure(t, model.Name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, classify, _ := strings.Cut(m.String(), "func @classify(")
+		for text, want := range map[string]string{classify: "", regexp.MustCompile(`%(x|embedding)\b`).ReplaceAllString(classify, "%y"): "training gives @classify no %y; it gives "} {
+			m, err := ir.Parse("own.gsr", before+"func @classify("+text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var at *ir.SyntaxError
+			if err := buildProgram(&trainer{job: Job{Module: m, Task: Nodes(ds)}, info: Nodes(ds).Info()}); want == "" && err != nil || want != "" && (!errors.As(err, &at) || !strings.Contains(err.Error(), want) || at.Line == 0) {
+				t.Errorf("%s: %v, want %q", model.Name, err, want)
+			}
 		}
 	}
 }

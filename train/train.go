@@ -365,11 +365,23 @@ func checkSizes(m *ir.Module, model string, d *TaskInfo) error {
 
 // checkSignatures returns an error if @classify of a program does not give logits and
 // probabilities of what is classified, of which there are as many as a symbol says, or if
-// it or @train takes what training does not give. Arguments of programs that refine are
-// those of the zoo.
+// a function takes what training does not give. In programs that refine that is what other
+// functions give, too, of whatever type.
 func checkSignatures(m *ir.Module, items ir.Dim, args map[string]ir.Type) error {
+	learns := m.Func("train") == nil // edges, for which functions give one another values
+	if learns {
+		args = maps.Clone(args)
+		for _, name := range []string{"c", "p", "old", "evidence", "anchors", "x_struct", "lo", "hi"} {
+			args[name] = ir.Type{}
+		}
+		for _, f := range m.Funcs {
+			for _, r := range f.Results {
+				args[strings.TrimPrefix(r.Name, models.NextPrefix)] = ir.Type{}
+			}
+		}
+	}
 	for _, f := range m.Funcs {
-		if f.Name != "classify" && f.Name != "train" {
+		if _, runs := turns[f.Name]; f.Name != "train" && f.Name != "pretrain" && !runs {
 			continue
 		}
 		stands := map[ir.Dim]ir.Dim{} // the sizes that symbols of f stand for
@@ -388,17 +400,16 @@ func checkSignatures(m *ir.Module, items ir.Dim, args map[string]ir.Type) error 
 		}
 		for _, a := range f.Args {
 			switch want, ok := args[a.Name]; {
-			case m.Func("train") == nil:
 			case !ok:
 				return ir.Errorf(a, "training gives @%s no %%%s; it gives %%%s", f.Name, a.Name, strings.Join(slices.Sorted(maps.Keys(args)), ", %"))
-			case !fits(a.Type, want):
+			case !learns && !fits(a.Type, want):
 				return ir.Errorf(a, "@%s takes %%%s: %s, and training gives %s", f.Name, a.Name, a.Type, want)
 			}
 		}
 		for _, name := range []string{"logits", "probabilities"} {
 			want := ir.T(ir.F32, items, "C")
 			switch v := f.Result(name); {
-			case f.Name == "train":
+			case f.Name != "classify":
 			case v == nil:
 				return ir.Errorf(f, "@classify has no result %s: %s, which training reads", name, want)
 			case !fits(v.Type, want):
