@@ -208,7 +208,9 @@ var quantiles97 = [...]float64{12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365,
 func interval(v []float64) float64 {
 	nu := len(v) - 1
 	const z = 1.959964
-	t := z + z*(z*z+1)/4/float64(nu) // Cornish and Fisher's expansion, to 0.03 from ten on
+	const w = z * z
+	f := float64(nu) // Cornish and Fisher's expansion, to 0.001 from ten on
+	t := z + z*(w+1)/(4*f) + z*(5*w*w+16*w+3)/(96*f*f) + z*(3*w*w*w+19*w*w+17*w-15)/(384*f*f*f)
 	if nu <= len(quantiles97) {
 		t = quantiles97[nu-1]
 	}

@@ -2,6 +2,7 @@ package auto
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -144,5 +145,16 @@ func TestRefinementIsToldHonestly(t *testing.T) {
 	r := Refinement{Undirected: true}
 	if r.compare(on(90), on(80), nil, &Candidate{Structure: refined}); !strings.Contains(r.Text, "on your graph, without directions (") {
 		t.Errorf("on a graph with directions: %s", r.Text)
+	}
+}
+
+// Intervals are as wide as Student's t has them, by the table and beyond it.
+func TestInterval(t *testing.T) {
+	for nu, want := range map[int]float64{1: 12.706, 9: 2.262, 10: 2.228, 11: 2.201, 19: 2.093, 39: 2.023} {
+		v := make([]float64, nu+1)
+		v[0] = 1
+		if got := interval(v) / deviation(v) * math.Sqrt(float64(nu+1)); math.Abs(got-want) > 0.001 {
+			t.Errorf("%d degrees of freedom: t is %.4f, want %.3f", nu, got, want)
+		}
 	}
 }
