@@ -125,11 +125,11 @@ func TestRefinementIsToldHonestly(t *testing.T) {
 		structure             string
 		want                  string
 	}{
-		{90, 80, 90, refined, "refinement brings +10.0 ± 5.9 points over the same classifier on your graph"},
-		{81, 80, 81, refined, "gains nothing on others: refinement brings +1.0 ± 2.0 points over the same classifier on your graph (; 100 nodes that did not choose), no more than chance"},
-		{70, 80, 70, refined, "gains nothing on others: refinement brings -10.0 ± 5.9 points over the same classifier on your graph (; 100 nodes that did not choose)"},
+		{90, 80, 90, refined, "refinement brings +10.0 ± 5.9 points of accuracy over the same classifier on your graph"},
+		{81, 80, 81, refined, "gains nothing on others: refinement brings +1.0 ± 2.0 points of accuracy over the same classifier on your graph (; 100 nodes that did not choose), no more than chance"},
+		{70, 80, 70, refined, "gains nothing on others: refinement brings -10.0 ± 5.9 points of accuracy over the same classifier on your graph (; 100 nodes that did not choose)"},
 		{70, 80, 75, raw, "your graph is better left as it is: refinement brings -10.0 ± 5.9"},
-		{82, 80, 85, raw, "refinement brings +2.0 ± 2.8 points over the same classifier on your graph (; 100 nodes that did not choose), no more than chance: your graph may as well be left as it is"},
+		{82, 80, 85, raw, "refinement brings +2.0 ± 2.8 points of accuracy over the same classifier on your graph (; 100 nodes that did not choose), no more than chance: your graph may as well be left as it is"},
 		{80, 80, 80, raw, "no more than chance: your graph may as well"},
 		{80, 80, 85, noEdges, "gcn reads none of your edges; refinement brings +0.0 ± 0.0"},
 		{80, 80, 85, rewired, "gcn reads your edges as their features change them; refinement brings +0.0"},

@@ -66,7 +66,7 @@ type Limit struct {
 // is, both trained with the given split, on nodes that took no part in any choice.
 type Refinement struct {
 	Candidate string `json:"candidate"`
-	// Points that refinement brings, and half of their 95 % interval over the nodes.
+	// Points of accuracy that refinement brings, whatever measure candidates are compared by, and half of their 95 % interval over the nodes.
 	Points float64 `json:"points"`
 	Half   float64 `json:"half_interval"`
 	Nodes  int     `json:"nodes"`
@@ -101,7 +101,7 @@ func (r *Refinement) compare(on, asIs, chosen []bool, winner *Candidate) {
 	if r.Undirected {
 		without = ", without directions"
 	}
-	brings := fmt.Sprintf("refinement brings %+.1f ± %.1f points over the same classifier on your graph%s (%s; %d nodes that did not choose)", r.Points, r.Half, without, r.Candidate, r.Nodes)
+	brings := fmt.Sprintf("refinement brings %+.1f ± %.1f points of accuracy over the same classifier on your graph%s (%s; %d nodes that did not choose)", r.Points, r.Half, without, r.Candidate, r.Nodes)
 	sure, worse := r.Points > r.Half, r.Points < -r.Half
 	if !sure && !worse {
 		brings += ", no more than chance"
