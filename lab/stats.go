@@ -105,6 +105,15 @@ func MeanStd(x []float64) (mean, std float64) {
 	return mean, math.Sqrt(std / float64(len(x)-1))
 }
 
+// PlusMinus is the mean of n values with their deviation, which one value does not have.
+func PlusMinus(format string, mean, std float64, n int) string {
+	text := fmt.Sprintf(format, mean)
+	if n > 1 {
+		text += " ± " + fmt.Sprintf(format, std)
+	}
+	return text
+}
+
 // TTest is a two-sided t-test of whether two samples have one mean.
 type TTest struct {
 	T, DF, P float64

@@ -12,6 +12,7 @@ import (
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/auto"
 	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/lab"
 	"github.com/gsrc-dev/gsrc/metrics"
 	"github.com/gsrc-dev/gsrc/models"
 	runs "github.com/gsrc-dev/gsrc/run"
@@ -330,9 +331,9 @@ func (a *app) summarize(s train.Summary, f *trainFlags) error {
 	}
 	test := "unknown"
 	if s.TestAccMean != nil && s.TestAccStd != nil {
-		test = fmt.Sprintf("%.2f ± %.2f %%", *s.TestAccMean, *s.TestAccStd)
+		test = lab.PlusMinus("%.2f", *s.TestAccMean, *s.TestAccStd, s.Runs) + " %"
 	}
-	_, err := fmt.Fprintf(a.stdout, "%d runs: test %s, val %.2f %%\n", s.Runs, test, s.ValAccMean)
+	_, err := fmt.Fprintf(a.stdout, "%s: test %s, val %.2f %%\n", plural(s.Runs, "run", "runs"), test, s.ValAccMean)
 	return err
 }
 

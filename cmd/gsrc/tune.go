@@ -14,6 +14,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/lab"
 	"github.com/gsrc-dev/gsrc/lab/sweep"
 	"github.com/spf13/cobra"
 )
@@ -236,7 +237,7 @@ func (a *app) reportTuning(found *sweep.Study, f *tuneFlags) error {
 	}
 	fmt.Fprintf(to, "%s on %s, %d trials, %d runs: best %s, %s\n", found.Search.Model, found.Dataset, len(found.Trials), found.Runs, which, found.Evidence())
 	if !math.IsNaN(test) {
-		fmt.Fprintf(to, "  test %.2f ± %.2f %%, which took no part in the choice\n", test, testStd)
+		fmt.Fprintf(to, "  test %s %%, which took no part in the choice\n", lab.PlusMinus("%.2f", test, testStd, found.Seeds))
 	}
 	if out != "" {
 		fmt.Fprintf(to, "  the options are in %s; train with: gsrc train %s --data %s --config %s\n", out, f.opts.Model, f.opts.Data, out)

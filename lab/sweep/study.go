@@ -32,16 +32,13 @@ func (f *Study) Evidence() string {
 // score is mean and standard deviation of the scores, with the name of what they are
 // unless that is accuracy.
 func (t *Trial) score() string {
-	mean, std := lab.MeanStd(t.scores())
-	switch t.measure {
-	case "loss":
-		return fmt.Sprintf("loss %.4f ± %.4f", -mean, std)
-	case "macro_f1":
-		return fmt.Sprintf("macro-F1 %.2f ± %.2f", mean, std)
-	case "auc":
-		return fmt.Sprintf("AUC %.2f ± %.2f", mean, std)
+	scores := t.scores()
+	mean, std := lab.MeanStd(scores)
+	if t.measure == "loss" {
+		return "loss " + lab.PlusMinus("%.4f", -mean, std, len(scores))
 	}
-	return fmt.Sprintf("%.2f ± %.2f", mean, std)
+	names := map[string]string{"macro_f1": "macro-F1 ", "auc": "AUC "}
+	return names[t.measure] + lab.PlusMinus("%.2f", mean, std, len(scores))
 }
 
 // Test returns mean and standard deviation of the best trial's test accuracies, in

@@ -242,14 +242,14 @@ func (t *Table) Write(w io.Writer) error {
 		if r.Failed > 0 {
 			runs += fmt.Sprintf(" (%d failed)", r.Failed)
 		}
-		line(r.Model, r.Dataset, append(r.values(t.Keys, "default"), plusMinus(r.ValMean, r.ValStd), plusMinus(r.TestMean, r.TestStd), runs, fmt.Sprintf("%.2f", r.Seconds))...)
+		line(r.Model, r.Dataset, append(r.values(t.Keys, "default"), plusMinus(r.ValMean, r.ValStd, r.Runs), plusMinus(r.TestMean, r.TestStd, r.Runs), runs, fmt.Sprintf("%.2f", r.Seconds))...)
 	}
 	return tw.Flush()
 }
 
-func plusMinus(mean, std Figure) string {
+func plusMinus(mean, std Figure, n int) string {
 	if math.IsNaN(float64(mean)) {
 		return "–"
 	}
-	return fmt.Sprintf("%.2f ± %.2f", mean, std)
+	return lab.PlusMinus("%.2f", float64(mean), float64(std), n)
 }
