@@ -15,6 +15,7 @@ import (
 	"github.com/gsrc-dev/gsrc/export/onnx"
 	"github.com/gsrc-dev/gsrc/export/parity"
 	"github.com/gsrc-dev/gsrc/infer"
+	"github.com/gsrc-dev/gsrc/internal/shell"
 	"github.com/gsrc-dev/gsrc/internal/version"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/models"
@@ -142,7 +143,7 @@ func (r *Run) orExport(err error) error {
 	if err == nil || !r.exportServes() {
 		return err
 	}
-	return fmt.Errorf("%w; or make an export, and use that: gsrc build %s --out DIR", err, r.Dir)
+	return fmt.Errorf("%w; or make an export, and use that: gsrc build %s --out DIR", err, shell.Quote(r.Dir))
 }
 
 // refusal is why a training of a module on data is not exported.

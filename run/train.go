@@ -16,6 +16,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/data/store"
 	"github.com/gsrc-dev/gsrc/infer"
+	"github.com/gsrc-dev/gsrc/internal/shell"
 	"github.com/gsrc-dev/gsrc/internal/version"
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime"
@@ -323,7 +324,7 @@ func (r *Run) loadWhole(path string, whole error) error {
 // takesExport says what a run of a model of whole graphs is used through.
 func (r *Run) takesExport(command, path string) error {
 	does := map[string]string{"predict": "classifies whole graphs", "refine": "refines other graphs"}[command]
-	return fmt.Errorf("%s in %s %s, which takes an export: make one with gsrc build %s --out DIR, then gsrc %s DIR --data %s", r.Trained.Model, r.Dir, does, r.Dir, command, path)
+	return fmt.Errorf("%s in %s %s, which takes an export: make one with gsrc build %s --out DIR, then gsrc %s DIR --data %s", r.Trained.Model, r.Dir, does, shell.Quote(r.Dir), command, shell.Quote(path))
 }
 
 // otherDataError says that data are not those that a run was trained on.

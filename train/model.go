@@ -10,6 +10,7 @@ import (
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
 	"github.com/gsrc-dev/gsrc/internal/safetensors"
+	"github.com/gsrc-dev/gsrc/internal/shell"
 	"github.com/gsrc-dev/gsrc/ir"
 	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
@@ -68,7 +69,7 @@ func Load(dir string) (*Model, *Info, error) {
 		return nil, nil, err
 	}
 	if info.Result == nil {
-		return nil, nil, fmt.Errorf("the run in %s is not finished; go on with it by --resume %s", dir, dir)
+		return nil, nil, fmt.Errorf("the run in %s is not finished; go on with it by --resume %s", dir, shell.Quote(dir))
 	}
 	cfg, err := config.Read(filepath.Join(dir, checkpoint.ConfigFile))
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/gsrc-dev/gsrc/internal/filelock"
 	"github.com/gsrc-dev/gsrc/internal/safetensors"
 	"github.com/gsrc-dev/gsrc/internal/seal"
+	"github.com/gsrc-dev/gsrc/internal/shell"
 	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
 
@@ -79,7 +80,7 @@ func (r *Model) seal(dir string) error {
 			have, _ = t.Data.([]float32)
 		}
 		if !slices.Equal(have, want) {
-			return checkpoint.Damage(path, fmt.Errorf("its tensor %q is not what %s holds (gsrc train --resume %s writes it anew)", name, checkpoint.CheckpointFile, dir))
+			return checkpoint.Damage(path, fmt.Errorf("its tensor %q is not what %s holds (gsrc train --resume %s writes it anew)", name, checkpoint.CheckpointFile, shell.Quote(dir)))
 		}
 	}
 	if err := atomicfile.Write(path, weights.Write); err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/auto"
+	"github.com/gsrc-dev/gsrc/internal/shell"
 	"github.com/spf13/cobra"
 )
 
@@ -41,7 +42,7 @@ func (a *app) auto(c *cobra.Command, f *trainFlags) error {
 	show.finish()
 	if err != nil {
 		if out != "" && gsrc.IsInterrupted(c.Context(), err) && auto.Unfinished(out) {
-			return fmt.Errorf("%w; go on with: gsrc train --resume %s", err, out)
+			return fmt.Errorf("%w; go on with: gsrc train --resume %s", err, shell.Quote(out))
 		}
 		return optionFault(err)
 	}

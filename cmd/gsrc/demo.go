@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/gsrc-dev/gsrc/internal/shell"
 	"github.com/gsrc-dev/gsrc/lab/demo"
 	"github.com/gsrc-dev/gsrc/train"
 	"github.com/spf13/cobra"
@@ -65,7 +66,7 @@ exports   %s (encoder.onnx, scorer.onnx, classifier.onnx, parity.json)
 figures   %s
 
 Next: gsrc predict %s --data synthetic --out pred.csv
-`, gain, verdict, len(r.Seeds), r.WallS, r.Runs, r.Exports, filepath.Join(o.Out, "demo.json"), filepath.Join(r.Exports, "seed-0"))
+`, gain, verdict, len(r.Seeds), r.WallS, r.Runs, r.Exports, filepath.Join(o.Out, "demo.json"), shell.Quote(filepath.Join(r.Exports, "seed-0")))
 			return nil
 		},
 	}

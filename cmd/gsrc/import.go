@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/gsrc-dev/gsrc"
+	"github.com/gsrc-dev/gsrc/internal/shell"
 	"github.com/spf13/cobra"
 )
 
@@ -52,7 +53,7 @@ data in Python. With --model NAME, WEIGHTS is the weights.safetensors of a gsrc 
 			if r.TestAcc != nil {
 				a.logf("validation accuracy %.2f %%, test accuracy %.2f %%", r.ValAcc, *r.TestAcc)
 			}
-			a.logf("wrote %s; next: gsrc build %s --out DIR", run.Dir, run.Dir)
+			a.logf("wrote %s; next: gsrc build %s --out DIR", run.Dir, shell.Quote(run.Dir))
 			return nil
 		},
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/auto"
 	"github.com/gsrc-dev/gsrc/config"
+	"github.com/gsrc-dev/gsrc/internal/shell"
 	"github.com/gsrc-dev/gsrc/lab"
 	"github.com/gsrc-dev/gsrc/metrics"
 	"github.com/gsrc-dev/gsrc/models"
@@ -203,7 +204,7 @@ func (a *app) resumable(c *cobra.Command, err error, dir string) error {
 	if _, statErr := os.Stat(filepath.Join(dir, "checkpoint.safetensors")); statErr != nil {
 		return err
 	}
-	return fmt.Errorf("%w; go on with: gsrc train --resume %s", err, dir)
+	return fmt.Errorf("%w; go on with: gsrc train --resume %s", err, shell.Quote(dir))
 }
 
 // report prints the outcome of a run.
@@ -268,7 +269,7 @@ func (a *app) report(r *gsrc.Run, f *trainFlags) error {
 	case refused != nil:
 		fmt.Fprintf(&b, "  the run is in %s and cannot be exported: %v\n", r.Dir, refused)
 	default:
-		fmt.Fprintf(&b, "  the run is in %s; export it with: gsrc build %s --out DIR\n", r.Dir, r.Dir)
+		fmt.Fprintf(&b, "  the run is in %s; export it with: gsrc build %s --out DIR\n", r.Dir, shell.Quote(r.Dir))
 	}
 	_, err := fmt.Fprint(a.stdout, b.String())
 	return err

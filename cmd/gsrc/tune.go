@@ -14,6 +14,8 @@ import (
 
 	"github.com/gsrc-dev/gsrc"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/internal/lists"
+	"github.com/gsrc-dev/gsrc/internal/shell"
 	"github.com/gsrc-dev/gsrc/lab"
 	"github.com/gsrc-dev/gsrc/lab/sweep"
 	"github.com/spf13/cobra"
@@ -120,7 +122,7 @@ func (f *tuneFlags) search() (*sweep.Search, error) {
 // command is the command line that repeats the search, on any machine that has
 // the data set.
 func (f *tuneFlags) command() string {
-	args := []string{"gsrc tune", f.opts.Model, "--data", filepath.Base(f.opts.Data), "--trials", fmt.Sprint(f.trials)}
+	args := []string{"tune", f.opts.Model, "--data", filepath.Base(f.opts.Data), "--trials", fmt.Sprint(f.trials)}
 	if len(f.rungs) > 0 {
 		args = append(args, "--rungs", strings.Trim(strings.ReplaceAll(fmt.Sprint(f.rungs), " ", ","), "[]"))
 	} else {
@@ -138,7 +140,7 @@ func (f *tuneFlags) command() string {
 	for _, set := range f.opts.Set {
 		args = append(args, "--set", set)
 	}
-	return strings.Join(args, " ")
+	return "gsrc " + strings.Join(lists.Map(args, shell.Quote), " ")
 }
 
 func (a *app) tune(c *cobra.Command, f *tuneFlags, args []string) error {
@@ -240,7 +242,7 @@ func (a *app) reportTuning(found *sweep.Study, f *tuneFlags) error {
 		fmt.Fprintf(to, "  test %s %%, which took no part in the choice\n", lab.PlusMinus("%.2f", test, testStd, found.Seeds))
 	}
 	if out != "" {
-		fmt.Fprintf(to, "  the options are in %s; train with: gsrc train %s --data %s --config %s\n", out, f.opts.Model, f.opts.Data, out)
+		fmt.Fprintf(to, "  the options are in %s; train with: gsrc train %s --data %s --config %s\n", out, shell.Quote(f.opts.Model), shell.Quote(f.opts.Data), shell.Quote(out))
 	}
 	return failed
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+
+	"github.com/gsrc-dev/gsrc/internal/shell"
 )
 
 // ErrNoChecksum is the error of files that are written with a checksum and have none.
@@ -41,7 +43,7 @@ type ExistsError struct {
 
 func (e *ExistsError) Error() string {
 	if e.Run {
-		return fmt.Sprintf("%s holds a run already; go on with --resume %s, replace it with --force, or choose another folder", e.Dir, e.Dir)
+		return fmt.Sprintf("%s holds a run already; go on with --resume %s, replace it with --force, or choose another folder", e.Dir, shell.Quote(e.Dir))
 	}
 	return fmt.Sprintf("the folder %s is not empty; choose another, or write into it with --force", e.Dir)
 }
