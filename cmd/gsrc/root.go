@@ -108,6 +108,9 @@ interrupt.`,
 				}
 			}
 		}
+		if c.HasSubCommands() && c.Flags().NArg() > 0 { // a command that does not exist, before a flag of the one that was meant
+			a.hint, err = "", helpOrUnknown(c, c.Flags().Args())
+		}
 		return asUsage(err)
 	})
 	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
