@@ -99,6 +99,9 @@ func (f *tableFlags) registerOther(flags *pflag.FlagSet, o *data.LoadOptions, se
 // trained on a directed graph, and reads others alike.
 func (f *tableFlags) applyOther(c *cobra.Command, dir string, o *data.LoadOptions) error {
 	f.apply(o)
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("there is no folder %s; give that of a run or an export", dir)
+	}
 	if c.Flags().Changed("directed") && !o.Directed {
 		return runs.RefuseUndirected(dir)
 	}
