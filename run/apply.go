@@ -68,6 +68,22 @@ func tables(info *train.Info, of *config.Config) (data.Roles, string, []string) 
 	return from.Roles, from.Merge, data.SplitNames(c.Ignore)
 }
 
+// unread refuses an option of reading that says other than the training did, for the graph of that, which is read as it was.
+func (r *Run) unread(o *data.LoadOptions) error {
+	t, seed := &o.Tables, ""
+	if o.Seed != 0 {
+		seed = fmt.Sprint(o.Seed)
+	}
+	roles, merge, ignored := tables(r.info, r.Trained.Config)
+	for _, x := range [][3]string{{"id", t.ID, roles.ID}, {"label", t.Label, roles.Label}, {"source", t.Source, roles.Source}, {"target", t.Target, roles.Target},
+		{"weight", t.Weight, roles.Weight}, {"merge", t.Merge, merge}, {"ignore", data.JoinNames(t.Ignore), data.JoinNames(ignored)}, {"seed", seed, fmt.Sprint(r.info.Seed)}} {
+		if x[1] != "" && x[1] != x[2] {
+			return fmt.Errorf("--%s %s is not what the run in %s was trained with, whose training graph is read here as it was then; leave the option out", x[0], x[1], r.Dir)
+		}
+	}
+	return nil
+}
+
 // apply readies the run's model for the data at a path; empty is what it was trained on.
 func (r *Run) apply(path string, o *infer.PredictOptions) (*application, error) {
 	d, err := r.deploy()
@@ -124,6 +140,11 @@ func (r *Run) noteDamage(path string, log func(format string, args ...any)) {
 func (r *Run) use(ctx context.Context, path string, o *infer.PredictOptions, whole error, onTraining func() error, do func(*application) error) error {
 	if line := r.Unchecked(); line != "" && o.Log != nil {
 		o.Log("%s", line)
+	}
+	if path == "" || whole != nil {
+		if err := r.unread(&o.Load); err != nil {
+			return err
+		}
 	}
 	if whole != nil {
 		if err := r.loadWhole(path, whole); err != nil {

@@ -147,9 +147,6 @@ is printed to standard error.`,
 			need := []string{"data", "out"}
 			if isRun(args[0]) {
 				need = need[1:]
-				if err := refuseForRun(c, args[0]); err != nil {
-					return err
-				}
 			}
 			if err := required(c, need...); err != nil {
 				return err

@@ -80,7 +80,7 @@ edge_index does in PyTorch Geometric. A summary is printed to standard error.`,
 	flags.BoolVar(&o.Ranked, "ranked", false, "list removed and added edges first, the surest first, then the kept ones, the least probable first")
 	flags.StringVar(&o.Data, "data", "", "the graph to refine; of a run, without it, the training's")
 	parsedFlag(flags, &o.Predict.Provider, "provider", string(ort.Auto), ort.ParseProvider, "run an export on auto, cpu or cuda")
-	numberFlag(flags, &o.Predict.Threads, "threads", 0, 0, "threads of an export, 0 for one per processor")
+	numberFlag(flags, &o.Predict.Threads, "threads", 0, 0, "threads, 0 for one per processor")
 	tables.registerOther(flags, &o.Predict.Load, "seed of the synthetic graph, for an export with --data "+data.Synthetic)
 	return c
 }

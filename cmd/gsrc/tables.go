@@ -96,11 +96,16 @@ func (f *tableFlags) registerOther(flags *pflag.FlagSet, o *data.LoadOptions, se
 }
 
 // applyOther is apply for the run or export in dir, and refuses --directed=false for one that was
-// trained on a directed graph, and reads others alike.
+// trained on a directed graph, and reads others alike, and of a run what is for exports.
 func (f *tableFlags) applyOther(c *cobra.Command, dir string, o *data.LoadOptions) error {
 	f.apply(o)
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("there is no folder %s; give that of a run or an export", dir)
+	}
+	if isRun(dir) {
+		if err := refuseForRun(c, dir); err != nil {
+			return err
+		}
 	}
 	if c.Flags().Changed("directed") && !o.Directed {
 		return runs.RefuseUndirected(dir)
