@@ -820,3 +820,19 @@ func TestTampered(t *testing.T) {
 		}
 	}
 }
+
+// By hand a candidate is trained with the preset "general", its options and those given, to the same weights.
+func TestCandidateByHand(t *testing.T) {
+	o := options(folder(t, false), "")
+	o.rules = slices.DeleteFunc(slices.Clone(short), func(r rule) bool { return r.Structure != refined })
+	r := trained(t, o)
+	c := r.Report.Candidates[0]
+	set := slices.Concat(c.Set, o.Set, []string{fmt.Sprintf("train.restart=%d", r.Report.Choice.Restart)})
+	alone, err := run.Train(t.Context(), run.TrainOptions{Model: c.Model, Data: o.Data, Config: "preset:general", Set: set})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := alone.Trained.Config.Hash(), r.Trained.Config.Hash(); got != want || !slices.Equal(alone.Trained.Logits, r.Trained.Logits) {
+		t.Errorf("%s by hand has other options (%s, want %s) or predicts otherwise", c.Name, got, want)
+	}
+}

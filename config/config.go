@@ -256,6 +256,9 @@ func ofData(model, dataset string) []string {
 func layered(layers []string, file string, sets []string) (*Config, error) {
 	c := &Config{sources: map[string]string{}}
 	for _, name := range layers {
+		if layer, _, _ := strings.Cut(name, "."); file == Preset+"general" && !slices.Contains([]string{"default", "tables", "graphs"}, layer) {
+			continue
+		}
 		l, err := builtIn(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -357,7 +360,7 @@ func FileOptions(path string) ([]string, error) {
 func ReadPreset(name string) ([]byte, error) {
 	text, err := presets.ReadFile("presets/" + name + ".toml")
 	if err != nil {
-		return nil, fmt.Errorf("no preset %q; there is paper", name)
+		return nil, fmt.Errorf("no preset %q; there are general and paper", name)
 	}
 	return text, nil
 }

@@ -446,7 +446,30 @@ func TestPreset(t *testing.T) {
 	if c.Model.Encoder.Layers != 3 || c.Model.Edges.Judge != "embedding" || c.Model.ECL.Tau != 0.2 || c.Source("model.ecl.reg") != "paper" {
 		t.Errorf("%+v, reg from %q", c.Model, c.Source("model.ecl.reg"))
 	}
-	if _, err := Load("ecl-gsr", "", Preset+"papers", nil); err == nil || !strings.Contains(err.Error(), "there is paper") {
+	if _, err := Load("ecl-gsr", "", Preset+"papers", nil); err == nil || !strings.Contains(err.Error(), "there are general and paper") {
 		t.Errorf("a preset that there is not: %v", err)
+	}
+}
+
+// With the preset "general" only the defaults of all data are left.
+func TestGeneralPreset(t *testing.T) {
+	want, err := Load("ecl-gsr", "", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := func(model, dataset, file string, sets []string) (*Config, error) {
+		return LoadOwn(model, dataset, file, sets, Unrelated)
+	}
+	for _, load := range []func(model, dataset, file string, sets []string) (*Config, error){Load, LoadFew, own} {
+		for _, name := range []string{"cora", "mine"} {
+			got, err := load("ecl-gsr", name, Preset+"general", nil)
+			if err != nil || got.Hash() != want.Hash() {
+				t.Errorf("%s: %v, or other options than the general ones", name, err)
+			}
+		}
+	}
+	tables, err := LoadTables("sage", "mine", "", nil)
+	if got, err2 := LoadTables("sage", "mine", Preset+"general", nil); err != nil || err2 != nil || got.Hash() != tables.Hash() {
+		t.Errorf("tables: %v, %v, or other options", err, err2)
 	}
 }

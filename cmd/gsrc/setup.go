@@ -20,7 +20,7 @@ type setupFlags struct {
 func (f *setupFlags) register(flags *pflag.FlagSet, o *gsrc.TrainOptions) {
 	flags.StringVar(&o.Data, "data", "", "data set: a folder, a file, the name of a fetched one, or synthetic")
 	flags.StringVar(&o.Config, "config", "", "TOML file of options")
-	flags.StringVar(&f.preset, "preset", "", "a built-in file of options in the place of --config: paper, ecl-gsr as the paper has it (docs/paper.md)")
+	flags.StringVar(&f.preset, "preset", "", "a built-in file of options in the place of --config: paper, ecl-gsr as the paper has it (docs/paper.md), or general, the defaults of all data without those of a data set, of few labels or of your own graphs (docs/auto.md)")
 	// An array, not a slice: a value may hold commas.
 	flags.StringArrayVar(&o.Set, "set", nil, "set one option, key=value; may be repeated")
 	numberFlag(flags, &o.Seed, "seed", 0, 0, "seed of every random stream and of the split")
