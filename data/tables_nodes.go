@@ -62,7 +62,7 @@ func (r *tableReader) nodeColumns(t *table, header []string, from, edges tableFi
 	c.time = -1
 	if name := r.asked.time; name != "" {
 		if c.time = slices.Index(header, name); c.time < 0 || c.time == c.id || c.time == c.label {
-			return c, t.fault(0, "there is no column of times called %s to split by", quote(name)).hint("it has %s", nameSome(header))
+			return c, badFile(t.file, "there is no column of times called %s to split by", quote(name)).hint("it has %s", nameSome(header))
 		}
 	}
 	r.roles.ID = header[c.id]
