@@ -360,7 +360,9 @@ func (o *RefineOptions) table(learned *graph.Refined, from unrefined) (*RefinedG
 		}
 	}
 	if o.Ranked {
-		slices.SortStableFunc(g.Edges, func(a, b RefinedEdge) int { return cmp.Compare(b.sureness(), a.sureness()) })
+		slices.SortStableFunc(g.Edges, func(a, b RefinedEdge) int {
+			return cmp.Or(cmp.Compare(b.sureness(), a.sureness()), cmp.Compare(a.Probability, b.Probability)) // where that is rounded away
+		})
 	}
 	return g, nil
 }
