@@ -110,7 +110,7 @@ func (r *tableReader) describeNodes(from, edges tableFile, field func(name, valu
 	field("file", filepath.Base(from.path), "")
 	field("id", r.roles.ID, "")
 	comment := "the class of a node, or nothing: \"\""
-	if nt.at.label >= 0 && checkLabels(from.path, r.roles.Label, nt.labels) != nil {
+	if nt.at.label >= 0 && checkLabels(from.path, r.roles.Label, nt.labels, false) != nil {
 		comment = `does not look like a class; label_kind = "class" says that it is one`
 	}
 	field("label", r.roles.Label, comment)

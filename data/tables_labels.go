@@ -9,11 +9,13 @@ import (
 	"github.com/gsrc-dev/gsrc/data/schema"
 )
 
-func checkLabels(file, name string, labels []string) error {
+// checkLabels refuses labels that look like no classes; of a model that is trained, texts may be many.
+func checkLabels(file, name string, labels []string, trained bool) error {
 	const (
 		fewest  = 30  // values up to which numbers pass as classes in any case
 		most    = 100 // whole numbers from 0 or 1 on
-		support = 10  // nodes of a class, below which classes cannot be meant
+		support = 10  // nodes of a class, below which classes cannot be meant by numbers
+		few     = 2   // and by texts
 	)
 	distinct := map[string]bool{}
 	counts := map[string]bool{} // whether a text has several values
@@ -72,6 +74,8 @@ func checkLabels(file, name string, labels []string) error {
 		return badFile(file, "the label %s has several values in one cell, in %d of %d rows, such as %s: it looks like several labels for each node, which are not supported", quote(name), several, known, quote(labels[max(i, 0)])).hint("%s", hint)
 	case numbers == known && k > fewest && (!whole || low > 1 || low < 0 || k > most && known < support*k):
 		return badFile(file, "the label %s is a number with %d different values: it looks like a quantity to predict (regression), which is not supported", quote(name), k).hint("%s", hint)
+	case k > most && known < few*k && numbers < known && !trained:
+		return badFile(file, "the label %s has %d different values in %d rows: it tells rows apart, and classes need rows to learn from", quote(name), k, known).hint("%s", hint)
 	}
 	return nil
 }

@@ -256,7 +256,7 @@ func (r *tableReader) nodes(from, edges tableFile) (*nodeTable, error) {
 		return nil, badFile(from.path, "has a header but no nodes")
 	}
 	if nt.at.label >= 0 && r.file.Nodes.LabelKind != "class" {
-		if err := checkLabels(from.path, r.roles.Label, nt.labels); err != nil {
+		if err := checkLabels(from.path, r.roles.Label, nt.labels, r.want != nil); err != nil {
 			return nil, err
 		}
 	}

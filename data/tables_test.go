@@ -452,18 +452,25 @@ func TestLabelsThatAreNoClasses(t *testing.T) {
 	for _, labels := range [][]string{genres, list(100, func(i int) string { return [...]string{"['x', 'y']", "['y']", "['x']"}[i%3] })} {
 		wantError(t, load(labels, ""), "several values in one cell", "several labels", "not supported")
 	}
+	names := list(400, func(i int) string { return fmt.Sprintf("name %d", i) })
+	dates := list(400, func(i int) string { return time.Unix(int64(i%220)*86400, 0).UTC().Format(time.DateOnly) })
+	for _, labels := range [][]string{names, dates} {
+		wantError(t, load(labels, ""), "different values in 400 rows", "tells rows apart", "--label", "label_kind")
+	}
 	for what, labels := range map[string][]string{
-		"whole numbers from 0":    list(3000, func(i int) string { return fmt.Sprint(i % 150) }),
-		"few halves":              list(100, func(i int) string { return fmt.Sprintf("%d.5", i%4) }),
-		"names with a comma":      list(100, func(i int) string { return [...]string{"arts, crafts", "food, drink", "toys"}[i%3] }),
-		"a few that have several": append(list(200, func(int) string { return "cat" }), "a|b", "b|c"),
-		"none that is known":      list(50, func(int) string { return "?" }),
+		"texts of three rows each": list(600, func(i int) string { return fmt.Sprintf("c%d", i/3) }),
+		"few rows":                 names[:50],
+		"whole numbers from 0":     list(3000, func(i int) string { return fmt.Sprint(i % 150) }),
+		"few halves":               list(100, func(i int) string { return fmt.Sprintf("%d.5", i%4) }),
+		"names with a comma":       list(100, func(i int) string { return [...]string{"arts, crafts", "food, drink", "toys"}[i%3] }),
+		"a few that have several":  append(list(200, func(int) string { return "cat" }), "a|b", "b|c"),
+		"none that is known":       list(50, func(int) string { return "?" }),
 	} {
 		if err := load(labels, ""); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	for _, labels := range [][]string{ages, genres} {
+	for _, labels := range [][]string{ages, genres, names} {
 		if err := load(labels, "[nodes]\nlabel_kind = \"class\"\n"); err != nil {
 			t.Error(err)
 		}
