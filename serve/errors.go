@@ -23,6 +23,7 @@ type kind struct {
 var (
 	kindInvalid   = kind{http.StatusBadRequest, codes.InvalidArgument, "invalid"}
 	kindUnknown   = kind{http.StatusNotFound, codes.NotFound, "unknown"}
+	kindMethod    = kind{http.StatusMethodNotAllowed, codes.Unimplemented, "unknown"}
 	kindForbidden = kind{http.StatusUnauthorized, codes.Unauthenticated, "token"}
 	kindSite      = kind{http.StatusForbidden, codes.PermissionDenied, "site"}
 	kindTooLarge  = kind{http.StatusRequestEntityTooLarge, codes.ResourceExhausted, "too_large"}

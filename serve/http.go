@@ -70,6 +70,13 @@ func (s *Server) Handler() http.Handler {
 		private("POST "+at+"/infer", s.inferHTTP)
 	}
 	private("/", func(w http.ResponseWriter, r *http.Request) {
+		for method, allow := range map[string]string{http.MethodGet: "GET, HEAD", http.MethodPost: "POST"} { // no address takes both
+			if _, at := mux.Handler(&http.Request{Method: method, URL: r.URL, Host: r.Host}); at != "/" {
+				w.Header().Set("Allow", allow)
+				s.turnAway(w, r, fail(kindMethod, "%.200s takes %s alone", r.URL.Path, allow))
+				return
+			}
+		}
 		s.turnAway(w, r, fail(kindUnknown, "there is nothing at %.200s; GET /v2/models lists the models", r.URL.Path))
 	})
 	// A page in a browser must not reach a server on the same machine unasked: not by a

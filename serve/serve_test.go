@@ -866,3 +866,18 @@ func TestDeniedRequestsAreLogged(t *testing.T) {
 		}
 	}
 }
+
+// An address that takes another method says which.
+func TestOtherMethods(t *testing.T) {
+	h := newServer(t, Options{}).Handler()
+	for request, want := range map[string]string{"DELETE /v2/models": "405 GET, HEAD", "POST /": "405 GET, HEAD", "POST /v2/health/live": "405 GET, HEAD", "GET /v2/models/classifier/infer": "405 POST", "DELETE /v2/none": "404 ", "GET /none": "404 ", "HEAD /v2/models": "200 "} {
+		method, path, _ := strings.Cut(request, " ")
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(method, path, nil)
+		r.Host = "localhost"
+		h.ServeHTTP(w, r)
+		if got := fmt.Sprintf("%d %s", w.Code, w.Header().Get("Allow")); got != want {
+			t.Errorf("%s: %s, want %s", request, got, want)
+		}
+	}
+}
