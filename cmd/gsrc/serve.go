@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -184,11 +185,12 @@ func (a *app) serve(c *cobra.Command, o *serve.Options, web, rpc string) (err er
 	if o.CertFile != "" {
 		scheme = "https"
 	}
-	for i, what := range []string{scheme, "grpc"} {
+	for i, given := range []string{web, rpc} {
 		if l := listeners[i]; l != nil {
-			a.logf("listening on %s://%s", what, l.Addr())
-			if ip := l.Addr().(*net.TCPAddr).IP; !ip.IsLoopback() && (o.Token == "" || o.CertFile == "") {
-				a.logf("%s can be reached from other machines, and without a token and TLS everybody there can ask or listen", l.Addr())
+			address, warning := reached(given, l.Addr().(*net.TCPAddr), o.Token != "", o.CertFile != "")
+			a.logf("listening on %s://%s", [...]string{scheme, "grpc"}[i], address)
+			if warning != "" {
+				a.logf("%s", warning)
 			}
 		}
 	}
@@ -202,6 +204,26 @@ func (a *app) serve(c *cobra.Command, o *serve.Options, web, rpc string) (err er
 		a.logf("stopped; every request was answered")
 	}
 	return err
+}
+
+// reached returns a listener's address with the host as it was given, and what follows where other machines
+// reach it and it has no token or no TLS.
+func reached(given string, at *net.TCPAddr, token, tls bool) (address, warning string) {
+	address = at.String()
+	if host, _, err := net.SplitHostPort(given); err == nil && host != "" {
+		address = net.JoinHostPort(host, strconv.Itoa(at.Port))
+	}
+	var list []string
+	if !token {
+		list = append(list, "without a token (--token-file) everybody there can ask")
+	}
+	if !tls {
+		list = append(list, "without TLS (--tls-cert) whoever is in between can read along")
+	}
+	if list != nil && !at.IP.IsLoopback() {
+		warning = address + " can be reached from other machines: " + strings.Join(list, ", and ")
+	}
+	return address, warning
 }
 
 // listen binds the addresses that are not empty, or none.

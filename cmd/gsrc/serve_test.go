@@ -41,3 +41,27 @@ func TestServeBindsWhenLoaded(t *testing.T) {
 		t.Errorf("a folder without an export: %v after %d lines", err, loading)
 	}
 }
+
+// An address is named as it was given, and the warning speaks of what is missing alone.
+func TestServeWarnsOfWhatIsMissing(t *testing.T) {
+	open, local := &net.TCPAddr{IP: net.IPv6unspecified, Port: 81}, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 81}
+	for _, x := range []struct {
+		given      string
+		at         *net.TCPAddr
+		token, tls bool
+		want       string
+	}{
+		{"0.0.0.0:0", open, false, false, "0.0.0.0:81 can be reached from other machines: without a token (--token-file) everybody there can ask, and without TLS (--tls-cert) whoever is in between can read along"},
+		{":81", open, true, false, "[::]:81 can be reached from other machines: without TLS (--tls-cert) whoever is in between can read along"},
+		{"[::]:81", open, false, true, "[::]:81 can be reached from other machines: without a token (--token-file) everybody there can ask"},
+		{"0.0.0.0:81", open, true, true, ""},
+		{"127.0.0.1:81", local, false, false, ""},
+	} {
+		if _, got := reached(x.given, x.at, x.token, x.tls); got != x.want {
+			t.Errorf("%s: %q, want %q", x.given, got, x.want)
+		}
+	}
+	if address, _ := reached("localhost:0", local, true, true); address != "localhost:81" {
+		t.Error(address)
+	}
+}
