@@ -200,7 +200,10 @@ func (r *Graph) Close() {
 func (r *Graph) prepare(s *Snapshot, o GraphOptions) error {
 	switch r.fixed = nil; {
 	case r.p.info.Graph == "refined" && !r.p.manifest.Inductive:
-		r.fixed = ErrFixedGraph
+		r.fixed = fmt.Errorf("%w: the model gave each edge of its training graph a weight of its own", ErrFixedGraph)
+		if _, apart := r.p.manifest.Models["scorer"]; apart {
+			r.fixed = fmt.Errorf("%w: the model's encoder reads structural attributes, whose columns mean something for its training graph only; train with --set deepwalk.width=0 for one that serves other graphs", ErrFixedGraph)
+		}
 	case o.ReadOnly:
 		r.fixed = ErrReadOnly
 	}
@@ -250,6 +253,9 @@ func (r *Graph) ReadsWeights() bool { return r.p.info.ReadsWeights() }
 
 // Manifest describes the export.
 func (r *Graph) Manifest() *manifest.Manifest { return r.p.manifest }
+
+// Fixed returns the error with which updates are refused, nil where they are taken.
+func (r *Graph) Fixed() error { return r.fixed }
 
 // show makes a version the latest.
 func (r *Graph) show(s *Snapshot) {
@@ -553,7 +559,7 @@ func (s *Snapshot) Answer(nodes []int) (logits, probabilities []float32, err err
 }
 
 // ErrFixedGraph is returned where an online graph cannot change.
-var ErrFixedGraph = errors.New("this graph cannot change: the model gave each edge of its training graph a weight of its own, or its encoder reads structural attributes, whose columns mean something for that graph only (train with --set deepwalk.width=0 for one that serves other graphs)")
+var ErrFixedGraph = errors.New("this graph cannot change")
 
 // ErrReadOnly is returned where an online graph was opened for questions alone.
 var ErrReadOnly = errors.New("this graph takes no updates: it was opened with ReadOnly; open it without to change it")

@@ -173,7 +173,7 @@ func TestFixedGraph(t *testing.T) {
 	if _, p, err := r.Snapshot().Answer([]int{7}); err != nil || len(p) == 0 {
 		t.Fatal(p, err)
 	}
-	if _, err := r.Update(t.Context(), Update{Sources: []string{"1"}, Targets: []string{"2"}}); !errors.Is(err, ErrFixedGraph) {
+	if _, err := r.Update(t.Context(), Update{Sources: []string{"1"}, Targets: []string{"2"}}); !errors.Is(err, ErrFixedGraph) || !strings.Contains(err.Error(), "structural attributes") || strings.Contains(err.Error(), "weight of its own") || err.Error() != r.Fixed().Error() {
 		t.Errorf("it grew: %v", err)
 	}
 }

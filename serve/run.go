@@ -165,6 +165,9 @@ func (s *Server) load(ctx context.Context) (err error) {
 		}
 		s.add(newNodes(s.graph, &batcher{graph: s.graph, most: o.Batch, observe: func(n int) { s.metrics.batch.Observe(float64(n)) }}))
 		if o.Updates {
+			if err := s.graph.Fixed(); err != nil {
+				return fmt.Errorf("%s takes no updates: %w; without --updates it is served as it is", o.Dist, err)
+			}
 			s.add(newUpdate(s.graph))
 		}
 		s.metrics.graph(s.graph)

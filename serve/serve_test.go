@@ -881,3 +881,23 @@ func TestOtherMethods(t *testing.T) {
 		}
 	}
 }
+
+// A graph that can never change is said to be one before a client asks.
+func TestUpdatesOfAFixedGraph(t *testing.T) {
+	orttest.Need(t)
+	dir := t.TempDir()
+	run, err := gsrc.Train(t.Context(), gsrc.TrainOptions{Model: "gen", Data: "synthetic", Out: filepath.Join(dir, "run"), Set: []string{"train.epochs=1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Dist: filepath.Join(dir, "dist"), Data: "synthetic", Updates: true}
+	o.Predict.Provider = ort.CPU
+	if _, err := run.Build(t.Context(), o.Dist, gsrc.BuildOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(t.Context(), o); err == nil || !strings.Contains(err.Error(), "a weight of its own; without --updates") || strings.Contains(err.Error(), "structural") {
+		t.Errorf("updates: %v", err)
+	}
+	o.Updates = false
+	newServer(t, o)
+}
