@@ -276,6 +276,9 @@ func (o *BuildOptions) check() error {
 	if o.Precision, err = onnx.ParsePrecision(string(o.Precision)); err != nil {
 		return err
 	}
+	if o.ExternalData < onnx.NoExternalData || o.ExternalData > math.MaxInt32 {
+		return fmt.Errorf("ExternalData is %d: give a size in bytes below 2 GiB, 0 for %d MiB, or NoExternalData (%d)", o.ExternalData, onnx.DefaultExternalData>>20, onnx.NoExternalData)
+	}
 	if o.Precision != onnx.FP32 && o.Lowering == onnx.Dense {
 		return onnx.ErrDensePrecision
 	}

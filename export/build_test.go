@@ -535,6 +535,7 @@ func TestBuildErrors(t *testing.T) {
 	}{
 		{"no module", func(o *BuildOptions) { o.Module = nil }, "no module"},
 		{"lowering", func(o *BuildOptions) { o.Lowering = "magic" }, "unknown lowering"},
+		{"external data", func(o *BuildOptions) { o.ExternalData = -5 }, "ExternalData is -5: give a size"},
 		{"parameter missing", func(o *BuildOptions) { delete(o.Params, "classifier.0.weight") }, "$classifier.0.weight was not given"},
 		{"parameter of another size", func(o *BuildOptions) { o.Params["classifier.0.bias"] = make([]float32, 2) }, "got 2 numbers"},
 		{"parameter NaN", func(o *BuildOptions) { o.Params["classifier.0.bias"][1] = nan }, "is NaN at position 1"},
