@@ -23,6 +23,7 @@ import (
 	"github.com/gsrc-dev/gsrc/passes"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/gsrc-dev/gsrc/train"
 )
 
@@ -145,6 +146,9 @@ func (r *Run) use(ctx context.Context, path string, o *infer.PredictOptions, who
 		if err := r.unread(&o.Load); err != nil {
 			return err
 		}
+	}
+	if err := ort.CheckThreads(o.Threads); err != nil {
+		return err
 	}
 	if whole != nil {
 		if err := r.loadWhole(path, whole); err != nil {

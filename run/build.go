@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -78,7 +79,7 @@ type BuildOptions struct {
 // *[ParityError] where they differ, and the folder is then not written. An
 // earlier export in the folder is replaced.
 func (r *Run) Build(ctx context.Context, out string, o BuildOptions) (*manifest.Manifest, error) {
-	if err := export.CheckFolder(out); err != nil { // before data are read
+	if err := cmp.Or(export.CheckFolder(out), ort.CheckThreads(o.Threads)); err != nil { // before data are read
 		return nil, err
 	}
 	b, constants, err := r.exportOptions(o)

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,9 @@ import (
 // threads is as in [BuildOptions].
 func (r *Run) Embed(threads int) (h []float32, width int, err error) {
 	t := r.Trained
+	if err := ort.CheckThreads(threads); err != nil {
+		return nil, 0, err
+	}
 	if t.Embedding != nil {
 		return t.Embedding, t.EmbeddingWidth, nil
 	}
@@ -57,7 +61,7 @@ func (r *Run) Embed(threads int) (h []float32, width int, err error) {
 // data are many graphs. threads is as in [BuildOptions].
 func (r *Run) Classify(threads int) (logits, probabilities []float32, judged []int32, err error) {
 	t := r.Trained
-	if err := r.LoadData(""); err != nil {
+	if err := cmp.Or(ort.CheckThreads(threads), r.LoadData("")); err != nil {
 		return nil, nil, nil, err
 	}
 	classify := t.Module.Func("classify")

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +43,7 @@ func (r *Run) Refine(o infer.RefineOptions) (*infer.RefinedGraph, error) {
 // no graph. The data must be loaded.
 func (r *Run) Learned(threads int) (*graph.Refined, error) {
 	x, err := r.learned()
-	if err != nil {
+	if err = cmp.Or(err, ort.CheckThreads(threads)); err != nil {
 		return nil, err
 	}
 	t := r.Trained

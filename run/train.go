@@ -21,6 +21,7 @@ import (
 	"github.com/gsrc-dev/gsrc/models"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/gorgonia"
+	"github.com/gsrc-dev/gsrc/runtime/ort"
 	"github.com/gsrc-dev/gsrc/train"
 	"github.com/gsrc-dev/gsrc/train/checkpoint"
 )
@@ -190,7 +191,7 @@ type ResumeOptions struct {
 // as if it had never been stopped. A run that has ended is evaluated again.
 func Resume(ctx context.Context, dir string, o ResumeOptions) (*Run, error) {
 	info, err := train.ReadInfo(dir)
-	if err != nil {
+	if err = cmp.Or(err, ort.CheckThreads(o.Threads)); err != nil {
 		return nil, err
 	}
 	c, err := config.Read(filepath.Join(dir, "config.toml"))

@@ -64,11 +64,20 @@ type Options struct {
 	Log func(format string, args ...any)
 }
 
+// CheckThreads refuses a negative number of threads.
+func CheckThreads(n int) error {
+	if n < 0 {
+		return fmt.Errorf("%d threads asked for: give 0 (one per core) or more", n)
+	}
+	return nil
+}
+
 // check tells what is wrong with options.
 func (o *Options) check(p Provider) error {
+	if err := CheckThreads(o.Threads); err != nil {
+		return err
+	}
 	switch {
-	case o.Threads < 0:
-		return fmt.Errorf("%d threads asked for: give 0 (one per core) or more", o.Threads)
 	case o.Device < 0:
 		return fmt.Errorf("there is no GPU number %d: they are numbered from 0", o.Device)
 	case o.MemoryLimit < 0:
