@@ -307,6 +307,36 @@ func TestRefineErrors(t *testing.T) {
 	if _, err := gsrc.Refine(context.Background(), t.TempDir(), gsrc.RefineOptions{}); err == nil || !strings.Contains(err.Error(), "no run directory") {
 		t.Errorf("an empty folder: %v", err)
 	}
+	t.Chdir(t.TempDir())
+	none := filepath.Join(t.TempDir(), "none")
+	for what, do := range map[string]func(dir string) error{
+		"Predict": func(dir string) error {
+			_, err := gsrc.Predict(t.Context(), dir, "synthetic", "", gsrc.PredictOptions{})
+			return err
+		},
+		"Refine": func(dir string) error { _, err := gsrc.Refine(t.Context(), dir, gsrc.RefineOptions{}); return err },
+		"Embed": func(dir string) error {
+			_, err := gsrc.Embed(t.Context(), dir, "synthetic", gsrc.PredictOptions{})
+			return err
+		},
+		"OpenRun": func(dir string) error { _, err := gsrc.OpenRun(dir); return err },
+		"Resume":  func(dir string) error { _, err := gsrc.Resume(t.Context(), dir, gsrc.ResumeOptions{}); return err },
+		"Verify":  func(dir string) error { _, _, err := gsrc.Verify(t.Context(), dir, gsrc.VerifyOptions{}); return err },
+		"OpenGraph": func(dir string) error {
+			_, err := gsrc.OpenGraph(t.Context(), dir, "synthetic", gsrc.GraphOptions{})
+			return err
+		},
+	} {
+		if err := do(""); err == nil || !strings.Contains(err.Error(), "no run or export is named") {
+			t.Errorf("%s of no folder: %v", what, err)
+		}
+		if err := do(none); err == nil || !strings.Contains(err.Error(), none+": there is no such file or folder") {
+			t.Errorf("%s of a folder that is not there: %v", what, err)
+		}
+	}
+	if _, err := gsrc.Import(t.Context(), gsrc.ImportOptions{}); err == nil || !strings.Contains(err.Error(), "no weights to import") {
+		t.Errorf("an import of nothing: %v", err)
+	}
 }
 
 // edgeRow is what every format must give back of an edge.

@@ -51,6 +51,9 @@ func Import(ctx context.Context, o ImportOptions) (*Run, error) {
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
 	}
+	if o.Weights == "" {
+		return nil, errors.New("there are no weights to import: name their file in Weights")
+	}
 	file, err := safetensors.ReadFile(o.Weights)
 	if err != nil {
 		if strings.Contains(err.Error(), "are not supported; F32") {

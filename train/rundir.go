@@ -100,8 +100,8 @@ func (i *Info) readFile(dir, name string) ([]byte, error) {
 
 // ReadInfo reads the run.json of a run directory.
 func ReadInfo(dir string) (*Info, error) {
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no folder %s; give that of a run, which gsrc train writes with --out", dir)
+	if err := seal.Folder(dir); err != nil {
+		return nil, err
 	}
 	path := filepath.Join(dir, checkpoint.InfoFile)
 	text, err := seal.Read(path)

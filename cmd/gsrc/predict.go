@@ -16,6 +16,7 @@ import (
 	"github.com/gsrc-dev/gsrc/internal/abbrev"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/internal/lists"
+	"github.com/gsrc-dev/gsrc/internal/seal"
 	"github.com/gsrc-dev/gsrc/train"
 	"github.com/spf13/cobra"
 )
@@ -142,6 +143,9 @@ is printed to standard error.`,
 				return err
 			}
 			if err := tables.applyOther(c, args[0], &o.Load); err != nil {
+				return err
+			}
+			if err := seal.Folder(args[0]); err != nil {
 				return err
 			}
 			need := []string{"data", "out"}

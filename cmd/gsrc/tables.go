@@ -8,6 +8,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/internal/atomicfile"
+	"github.com/gsrc-dev/gsrc/internal/seal"
 	runs "github.com/gsrc-dev/gsrc/run"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -99,8 +100,8 @@ func (f *tableFlags) registerOther(flags *pflag.FlagSet, o *data.LoadOptions, se
 // trained on a directed graph, and reads others alike, and of a run what is for exports.
 func (f *tableFlags) applyOther(c *cobra.Command, dir string, o *data.LoadOptions) error {
 	f.apply(o)
-	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("there is no folder %s; give that of a run or an export", dir)
+	if err := seal.Folder(dir); err != nil {
+		return err
 	}
 	if isRun(dir) {
 		if err := refuseForRun(c, dir); err != nil {

@@ -229,6 +229,9 @@ func NewIOInfos(values []*onnxpb.ValueInfoProto) []IOInfo {
 // Read reads the manifest of an export folder. It checks what the manifest says,
 // and its checksum, not the other files.
 func Read(dir string) (*Manifest, error) {
+	if err := seal.Folder(dir); err != nil {
+		return nil, err
+	}
 	path := filepath.Join(dir, FileName)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
