@@ -49,10 +49,11 @@ func predictGraphs(ctx context.Context, dist, path, out string, o PredictOptions
 		return nil, err
 	}
 	defer p.close()
-	if err := p.fitsBatches(c, p.answering(p.info.Graph == "refined")...); err != nil {
+	atOnce, err := p.fitsBatches(c, p.answering(p.info.Graph == "refined")...)
+	if err != nil {
 		return nil, err
 	}
-	r, err := p.classifyGraphs(ctx, c)
+	r, err := p.classifyGraphs(ctx, c, atOnce)
 	if err != nil || out == "" {
 		return r, err
 	}
@@ -115,11 +116,11 @@ func featureSource(name string) string {
 // nodesAtOnce bounds a batch of graphs that are classified.
 const nodesAtOnce = 1 << 14
 
-// batched divides the graphs of c among batches.
-func batched(c *data.Collection) (all [][]int32) {
+// batched divides the graphs of c among batches of at most so many nodes, or of one graph.
+func batched(c *data.Collection, atOnce int) (all [][]int32) {
 	nodes := 0
 	for g, one := range c.Graphs {
-		if nodes += one.N; g == 0 || nodes > nodesAtOnce {
+		if nodes += one.N; g == 0 || nodes > atOnce {
 			all, nodes = append(all, nil), one.N
 		}
 		all[len(all)-1] = append(all[len(all)-1], int32(g))
@@ -129,9 +130,9 @@ func batched(c *data.Collection) (all [][]int32) {
 
 // batches calls f with one batch of graphs after another, until all graphs of c were in
 // one.
-func batches(ctx context.Context, c *data.Collection, f func(graphs []int32, b *data.Batch) error) error {
+func batches(ctx context.Context, c *data.Collection, atOnce int, f func(graphs []int32, b *data.Batch) error) error {
 	var b *data.Batch
-	for _, graphs := range batched(c) {
+	for _, graphs := range batched(c, atOnce) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -148,12 +149,12 @@ func batches(ctx context.Context, c *data.Collection, f func(graphs []int32, b *
 
 // classifyGraphs runs the classifier on batches of the graphs, refined where the model
 // does that.
-func (p *predictor) classifyGraphs(ctx context.Context, c *data.Collection) (*Prediction, error) {
+func (p *predictor) classifyGraphs(ctx context.Context, c *data.Collection, atOnce int) (*Prediction, error) {
 	r := &Prediction{Classes: p.manifest.Classes, Graphs: true, TrainingGraph: c.Checksum == p.info.Data.Checksum}
 	p.o.Log("classifying %d graphs", len(c.Graphs))
 	pool := kernels.NewPool(p.o.Threads)
 	defer pool.Close()
-	err := batches(ctx, c, func(graphs []int32, b *data.Batch) error {
+	err := batches(ctx, c, atOnce, func(graphs []int32, b *data.Batch) error {
 		x, index, weights, ids := BatchInputs(b)
 		switch p.info.Graph {
 		case "refined":

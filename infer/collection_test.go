@@ -3,6 +3,7 @@ package infer
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -109,26 +110,43 @@ func TestFeaturesAsInTraining(t *testing.T) {
 	}
 }
 
-// What the largest batch of a collection would take is held against the limit before any runs, and
-// features in another order take no more than they did.
+// Batches of a collection are as small as the limit asks for, a graph that does not fit by itself is
+// refused before any runs, and features in another order take no more than they did.
 func TestCollectionWithinMemory(t *testing.T) {
 	orttest.Need(t)
-	small, large := ginText(t, paths(40, func(v int) int { return v % 3 })), ginText(t, paths(8000, func(v int) int { return v % 4 }))
+	label := func(v int) int { return v % 3 }
+	small, many := ginText(t, paths(40, label)), ginText(t, paths(2000, label))
+	const nodes = 12000
+	var b strings.Builder
+	fmt.Fprintf(&b, "1\n%d 0\n", nodes)
+	for v := range nodes {
+		fmt.Fprintf(&b, "%d 1 %d 0.5\n", label(v), (v+1)%nodes)
+	}
+	long := ginText(t, b.String())
 	for _, model := range []string{"gin", "ecl-gsr"} {
 		dist := Train(t, filepath.Join(t.TempDir(), "run"), model, small, export.BuildOptions{}, "train.epochs=1", "train.pretrain_steps=1").Dist
 		o := PredictOptions{Provider: ort.CPU, Threads: 1, Load: data.LoadOptions{MaxBytes: 8 << 20}}
 		var over *budget.ExceededError
-		if _, err := Predict(t.Context(), dist, large, "", o); !errors.As(err, &over) || !strings.Contains(err.Error(), "in onnxruntime takes") {
+		if _, err := Predict(t.Context(), dist, long, "", o); !errors.As(err, &over) || !strings.Contains(err.Error(), "in onnxruntime takes") {
 			t.Errorf("%s within 8 MiB: %v", model, err)
 		}
 		if model == "ecl-gsr" {
-			if _, err := Refine(t.Context(), dist, RefineOptions{Data: large, Predict: o}); !errors.As(err, &over) || !strings.Contains(err.Error(), "in onnxruntime takes") {
+			if _, err := Refine(t.Context(), dist, RefineOptions{Data: long, Predict: o}); !errors.As(err, &over) || !strings.Contains(err.Error(), "in onnxruntime takes") {
 				t.Errorf("refining within 8 MiB: %v", err)
 			}
 		}
+		divided, err := Predict(t.Context(), dist, many, "", o)
+		if err != nil {
+			t.Fatalf("%s within 8 MiB: %v", model, err)
+		}
 		o.Load.MaxBytes = 1 << 30
-		if _, err := Predict(t.Context(), dist, small, "", o); err != nil {
-			t.Errorf("%s within 1 GiB: %v", model, err)
+		whole, err := Predict(t.Context(), dist, many, "", o)
+		if err != nil {
+			t.Fatalf("%s within 1 GiB: %v", model, err)
+		}
+		near := func(p, q float32) bool { return math.Abs(float64(p-q)) < 1e-5 }
+		if !slices.EqualFunc(divided.Probabilities, whole.Probabilities, near) {
+			t.Errorf("%s predicts otherwise in small batches", model)
 		}
 	}
 	c, err := matched(t, paths(200, func(v int) int { return v }), "label 0", "label 1", "attribute 0")

@@ -134,25 +134,29 @@ func (p *predictor) fits(g *graph.Graph, roles ...string) error {
 	return nil
 }
 
-// fitsBatches is fits for the batches of a collection, of which the one with most features and edges
-// counts.
-func (p *predictor) fitsBatches(c *data.Collection, roles ...string) error {
-	var largest []int32
-	most := int64(-1)
-	for _, graphs := range batched(c) {
-		size := int64(0)
-		for _, g := range graphs {
-			size += p.few(c.Graphs[g])
+// fitsBatches returns how many nodes of a collection may be in a batch, by the batch with most
+// features and edges. A graph that does not fit by itself is refused.
+func (p *predictor) fitsBatches(c *data.Collection, roles ...string) (atOnce int, err error) {
+	for atOnce = nodesAtOnce; ; atOnce /= 2 {
+		var largest []int32
+		most := int64(-1)
+		for _, graphs := range batched(c, atOnce) {
+			size := int64(0)
+			for _, g := range graphs {
+				size += p.few(c.Graphs[g])
+			}
+			if size > most {
+				largest, most = graphs, size
+			}
 		}
-		if size > most {
-			largest, most = graphs, size
+		b, err := c.Batch(nil, largest)
+		if err != nil {
+			return 0, err
+		}
+		if err := p.fits(b.Graph, roles...); err == nil || len(largest) == 1 {
+			return atOnce, err
 		}
 	}
-	b, err := c.Batch(nil, largest)
-	if err != nil {
-		return err
-	}
-	return p.fits(b.Graph, roles...)
 }
 
 // few is less than what models take for a graph in most cases, without measuring them.

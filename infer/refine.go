@@ -236,13 +236,14 @@ func refineCollection(ctx context.Context, dir string, o RefineOptions) (*Refine
 	if p.info.Graph == "raw" {
 		return nil, fmt.Errorf("the model in %s classifies on the graphs as they are and refines nothing", dir)
 	}
-	if err := p.fitsBatches(c, p.refining()...); err != nil {
+	atOnce, err := p.fitsBatches(c, p.refining()...)
+	if err != nil {
 		return nil, err
 	}
 	pool := kernels.NewPool(p.o.Threads)
 	defer pool.Close()
 	all := &graph.Refined{Candidates: &graph.Candidates{N: c.Nodes()}, Mode: p.info.Mode, Threshold: p.info.Threshold}
-	err = batches(ctx, c, func(graphs []int32, b *data.Batch) error {
+	err = batches(ctx, c, atOnce, func(graphs []int32, b *data.Batch) error {
 		x, _, _, _ := BatchInputs(b)
 		r, err := p.refine(pool, x, b.Graph, b.Offset, nil)
 		if err != nil {
