@@ -72,10 +72,13 @@ type Result struct {
 	Trained *Model `json:"-"`
 }
 
+// Judged is whether ValAcc was measured: the run had labelled validation nodes.
+func (r *Result) Judged() bool { return r.Val != nil || r.BestEpoch > 0 } // results of early versions have no Val
+
 // JSON returns what gsrc train --json and run.json write: the result or, of a run without labels, one whose
 // val_acc is null. It is no MarshalJSON, which would write structs that embed a result without their other fields.
 func (r *Result) JSON() any {
-	if r == nil || r.Val != nil || r.BestEpoch > 0 { // results of early versions have no Val
+	if r == nil || r.Judged() {
 		return r
 	}
 	return struct {
@@ -99,18 +102,22 @@ type Summary struct {
 	Runs        int      `json:"runs"`
 	TestAccMean *float64 `json:"test_acc_mean"` // null if a run has no test accuracy
 	TestAccStd  *float64 `json:"test_acc_std"`  // of the sample (divisor R − 1); 0 for one run
-	ValAccMean  float64  `json:"val_acc_mean"`
+	ValAccMean  *float64 `json:"val_acc_mean"`  // null if a run has no labels
 }
 
 // Summarize summarises runs of one task. It needs at least one.
 func Summarize(runs []*Result) Summary {
 	s := Summary{Summary: true, Runs: len(runs)}
-	n, test, complete := float64(len(runs)), 0.0, true
+	n, val, test, judged, complete := float64(len(runs)), 0.0, 0.0, true, true
 	for _, r := range runs {
-		s.ValAccMean += r.ValAcc / n
+		val += r.ValAcc / n
+		judged = judged && r.Judged()
 		if complete = complete && r.TestAcc != nil; complete {
 			test += *r.TestAcc / n
 		}
+	}
+	if judged {
+		s.ValAccMean = &val
 	}
 	if !complete || len(runs) == 0 {
 		return s

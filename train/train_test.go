@@ -17,6 +17,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/ir"
+	"github.com/gsrc-dev/gsrc/metrics"
 	"github.com/gsrc-dev/gsrc/runtime"
 	"github.com/gsrc-dev/gsrc/runtime/gorgonia"
 	"github.com/gsrc-dev/gsrc/runtime/kernels"
@@ -412,9 +413,13 @@ func TestResultJSON(t *testing.T) {
 		}
 	}
 	x, y := 80.0, 82.0
-	s := Summarize([]*Result{{TestAcc: &x, ValAcc: 70}, {TestAcc: &y, ValAcc: 72}})
-	if *s.TestAccMean != 81 || !(math.Abs(*s.TestAccStd-math.Sqrt2) <= 1e-12) || s.ValAccMean != 71 {
-		t.Errorf("summary %v ± %v, %v", *s.TestAccMean, *s.TestAccStd, s.ValAccMean)
+	judged := []*Result{{TestAcc: &x, ValAcc: 70, Val: &metrics.Report{}}, {TestAcc: &y, ValAcc: 72, Val: &metrics.Report{}}}
+	s := Summarize(judged)
+	if *s.TestAccMean != 81 || !(math.Abs(*s.TestAccStd-math.Sqrt2) <= 1e-12) || *s.ValAccMean != 71 {
+		t.Errorf("summary %v ± %v, %v", *s.TestAccMean, *s.TestAccStd, *s.ValAccMean)
+	}
+	if s := Summarize(append(judged, &Result{})); s.ValAccMean != nil {
+		t.Error("a run without labels has a validation accuracy")
 	}
 	if s := Summarize([]*Result{{TestAcc: &x}, {}}); s.TestAccMean != nil {
 		t.Error("a run without test nodes has a test accuracy")

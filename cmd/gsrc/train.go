@@ -330,11 +330,14 @@ func (a *app) summarize(s train.Summary, f *trainFlags) error {
 	if f.asJSON {
 		return a.json(s, "")
 	}
-	test := "unknown"
+	test, val := "unknown", "unknown"
 	if s.TestAccMean != nil && s.TestAccStd != nil {
 		test = lab.PlusMinus("%.2f", *s.TestAccMean, *s.TestAccStd, s.Runs) + " %"
 	}
-	_, err := fmt.Fprintf(a.stdout, "%s: test %s, val %.2f %%\n", plural(s.Runs, "run", "runs"), test, s.ValAccMean)
+	if s.ValAccMean != nil {
+		val = fmt.Sprintf("%.2f %%", *s.ValAccMean)
+	}
+	_, err := fmt.Fprintf(a.stdout, "%s: test %s, val %s\n", plural(s.Runs, "run", "runs"), test, val)
 	return err
 }
 

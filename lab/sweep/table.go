@@ -162,12 +162,17 @@ func newRow(records []*Record) Row {
 			continue
 		}
 		row.Runs++
-		val = append(val, r.Result.ValAcc)
+		if r.Result.Judged() {
+			val = append(val, r.Result.ValAcc)
+		}
 		if r.Result.TestAcc != nil {
 			test = append(test, *r.Result.TestAcc)
 		}
 	}
-	if len(test) < len(val) {
+	if len(val) < row.Runs {
+		val = nil
+	}
+	if len(test) < row.Runs {
 		test = nil
 	}
 	row.ValMean, row.ValStd = meanStd(val)

@@ -3,6 +3,7 @@ package sweep
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +13,7 @@ import (
 
 func record(key string, seed int, val, test float64, set ...string) *Record {
 	r := &Record{Job: Job{Model: "gcn", Data: "d", Set: append([]string{"train.epochs=5"}, set...), Seed: seed}, Key: key, Dataset: "d", Seconds: 2}
-	r.Result = &train.Result{ValAcc: val, TestAcc: &test}
+	r.Result = &train.Result{ValAcc: val, TestAcc: &test, BestEpoch: 1}
 	return r
 }
 
@@ -52,6 +53,11 @@ gcn,d,gcn,10.0,0,1,,,,,2.000
 		if !strings.Contains(b.String(), line+"\n") {
 			t.Errorf("table\n%slacks the line\n%s", &b, line)
 		}
+	}
+	unlabelled := record("6", 0, 0, 0)
+	unlabelled.Result = &train.Result{}
+	if row := Summarize([]*Record{unlabelled}).Rows[0]; !math.IsNaN(float64(row.ValMean)) || !math.IsNaN(float64(row.TestMean)) {
+		t.Errorf("a run without labels has accuracies %v and %v", row.ValMean, row.TestMean)
 	}
 	rows := Summarize(records).Rows
 	for i, want := range map[int]string{

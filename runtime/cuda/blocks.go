@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 
@@ -29,7 +30,7 @@ func blockWorkBytes(f *runtime.DeviceBlock) int { return layBlockWork(f, 0).byte
 // sampleBlock queues the sampling of a block: see blocks.cu.
 func sampleBlock(q *steps, f *runtime.DeviceBlock) {
 	if f.MaxTargets+f.MaxEntries > 1<<30 {
-		q.err = fmt.Errorf("a block with room for %d targets and %d entries is more than CUDA kernels count: train with fewer anchors", f.MaxTargets, f.MaxEntries)
+		q.err = cmp.Or(q.err, fmt.Errorf("a block with room for %d targets and %d entries is more than CUDA kernels count: train with fewer anchors", f.MaxTargets, f.MaxEntries))
 		return
 	}
 	w := layBlockWork(f, f.Work)

@@ -58,6 +58,9 @@ func run(ctx context.Context, out, report, only string, short, reuse, installed 
 		}
 		chosen = slices.DeleteFunc(slices.Clone(chosen), func(r engine) bool { return !slices.Contains(wanted, r.name) })
 	}
+	if len(chosen) == 0 {
+		return fmt.Errorf("of %s none is in the short form, which has %s; leave -short out", only, names(func(r engine) bool { return r.quick }))
+	}
 	if short { // part of checks that do without onnxruntime where it cannot be had
 		if _, err := ort.Ensure(ctx, logf); err != nil {
 			logf("nothing is run in other runtimes: %v", err)

@@ -68,3 +68,9 @@ func TestCollectionLoads(t *testing.T) {
 		t.Errorf("%d graphs", n)
 	}
 }
+
+func TestShortFormHasEngine(t *testing.T) {
+	if err := run(t.Context(), t.TempDir(), "", "node", true, false, false, 1); err == nil || !strings.Contains(err.Error(), "of node none is in the short form") {
+		t.Errorf("engines that the short form lacks: %v", err)
+	}
+}
