@@ -49,7 +49,8 @@ func (r *Refined) Weight(i int) float32 {
 	}
 }
 
-// Judged is the source of evidence that [Refined.OfOneClass] adds: the probability before.
+// Judged is the source of evidence that says how likely a pair is an edge, where its probability says
+// something else: what [Refined.OfOneClass] says, or this times what the edge counts by its weight.
 const Judged = "judged"
 
 // OfOneClass returns the refined graph whose edges join nodes of one class: the probability of those

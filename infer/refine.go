@@ -33,7 +33,7 @@ type RefineOptions struct {
 	KeepRemoved bool
 	// Ranked lists edges by what refinement does to them: those that it removes, which are
 	// listed in any case, and adds, the surest first, and then those that it keeps, the
-	// least probable first.
+	// least probable first. Where edges count by their weights it is by the probability without these.
 	Ranked bool
 	// Streamed leaves RefinedGraph.Edges nil: each row is made when it is written. Ranked rows, those
 	// of both directions, and of data whose edges have weights, are listed in any case.
@@ -283,9 +283,16 @@ func (o *RefineOptions) table(learned *graph.Refined, from unrefined) (*RefinedG
 	g := &RefinedGraph{Name: from.name, N: from.g.N, NodeIDs: from.ids, Offset: from.offset, Weighted: before.Weights != nil, BothDirections: o.BothDirections,
 		Summary: RefineSummary{Threshold: x.Threshold, SameClass: x.SameClass, Before: statsOf(before, homophily), After: statsOf(after, refined)}}
 	g.Evidence = x.Evidence
-	var counts []float32 // by edge of the data, what it counts by its weight
-	if g.Summary.Weighed = o.WeightUnit > 0 && g.Weighted; g.Summary.Weighed {
-		counts = graph.RelativeWeights(before.Weights, o.WeightUnit)
+	judged := x.Probability // without what edges count by their weights
+	if g.Summary.Weighed = o.WeightUnit > 0 && g.Weighted; g.Summary.Weighed && !x.SameClass {
+		judged = slices.Clone(judged)
+		counts := graph.RelativeWeights(before.Weights, o.WeightUnit)
+		for i, e := range x.Candidates.Edges {
+			if at, ok := before.Find(e[0], e[1]); ok {
+				judged[i] = min(1, judged[i]/counts[at])
+			}
+		}
+		g.Evidence = append(slices.Clone(g.Evidence), graph.Evidence{Source: graph.Judged, Values: judged})
 	}
 	rowOf := func(i int) RefinedEdge {
 		e := x.Candidates.Edges[i]
@@ -322,12 +329,7 @@ func (o *RefineOptions) table(learned *graph.Refined, from unrefined) (*RefinedG
 			g.Summary.New++
 		case graph.StatusRemoved:
 			g.Summary.Removed++
-			p := float64(x.Probability[i])
-			if counts != nil {
-				at, _ := before.Find(e[0], e[1])
-				p = min(1, p/float64(counts[at]))
-			}
-			removed += 1 - p
+			removed += 1 - float64(judged[i])
 			if truth != nil && !truth.Has(e[0], e[1]) {
 				wrong++
 			}
@@ -362,21 +364,21 @@ func (o *RefineOptions) table(learned *graph.Refined, from unrefined) (*RefinedG
 	}
 	if o.Ranked {
 		slices.SortStableFunc(g.Edges, func(a, b RefinedEdge) int {
-			return cmp.Or(cmp.Compare(b.sureness(), a.sureness()), cmp.Compare(a.Probability, b.Probability)) // where that is rounded away
+			return cmp.Compare(b.sureness(judged[b.Candidate]), a.sureness(judged[a.Candidate]))
 		})
 	}
 	return g, nil
 }
 
-// sureness orders edges as RefineOptions.Ranked says.
-func (e *RefinedEdge) sureness() float32 {
+// sureness orders edges as RefineOptions.Ranked says, by how likely each is one.
+func (e *RefinedEdge) sureness(p float32) float64 {
 	switch e.Status {
 	case graph.StatusRemoved:
-		return 1 - e.Probability
+		return 1 - float64(p)
 	case graph.StatusNew:
-		return e.Probability
+		return float64(p)
 	}
-	return -1 - e.Probability
+	return -1 - float64(p)
 }
 
 func statsOf(g *graph.Graph, homophily float64) GraphStats {

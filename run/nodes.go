@@ -45,7 +45,8 @@ func (n nodeTask) defaults() loadConfig {
 }
 
 // neighbours tells what edges between training nodes say of classes: [config.Alike], or that most join
-// nodes of different classes, or no more than chance would. The split is the first one, so that all
+// nodes of different classes, or no more than chance would. Where nearly all nodes are of one class, as
+// where a few are fraudulent, edges can say little of classes and much of what is wrong. The split is the first one, so that all
 // seeds have the same defaults.
 func neighbours(ds *data.Dataset) config.Neighbours {
 	split, err := ds.SplitFor(0)
@@ -53,7 +54,7 @@ func neighbours(ds *data.Dataset) config.Neighbours {
 		return config.Alike
 	}
 	switch share, chance := ds.TrainHomophily(split.Train); {
-	case share-chance < 0.1*(1-chance): // adjusted homophily, Platonov et al. 2023
+	case share-chance < 0.1*(1-chance) && chance < 0.7: // adjusted homophily, Platonov et al. 2023
 		return config.Unrelated
 	case share < 0.5:
 		return config.Unlike

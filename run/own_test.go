@@ -96,6 +96,12 @@ func TestOwnData(t *testing.T) {
 // Structure learners have other defaults where most edges between training nodes join unlike ones, unless these are
 // few, and ecl-gsr where classes are unrelated along them.
 func TestUnlikeNeighbours(t *testing.T) {
+	rare := func(ds *data.Dataset) *data.Dataset { // one in ten is of another class than the rest
+		for i := range ds.Labels {
+			ds.Labels[i] = int32(i % 10 / 9)
+		}
+		return ds
+	}
 	ring := func(classes, train int, steps ...int32) *data.Dataset {
 		ds := &data.Dataset{Name: "mine", Classes: classes, Labels: make([]int32, 60), Graph: &graph.Graph{N: 60}, Splits: []data.Split{{}}}
 		for i := range int32(60) {
@@ -118,6 +124,7 @@ func TestUnlikeNeighbours(t *testing.T) {
 	}{
 		{"unrelated neighbours", ring(3, 40), "diagonal", false, "acm"},
 		{"neighbours by chance", ring(3, 40, 3, 1), "diagonal", false, "acm"},
+		{"a rare class", rare(ring(2, 40, 3, 1)), "gcn", true, "sage"},
 		{"unlike neighbours", ring(6, 40, 6, 1), "diagonal", false, "sage"},
 		{"like neighbours", ring(2, 40), "gcn", true, "sage"},
 		{"few edges", ring(3, 20), "gcn", true, "sage"},

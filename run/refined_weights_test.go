@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
 	"github.com/gsrc-dev/gsrc/rng"
@@ -113,25 +114,31 @@ func alike(t *testing.T, what string, got, want []float32) {
 
 // noneApartFromWeights is how many of the removed edges are none by their probabilities without what they count.
 func noneApartFromWeights(g *infer.RefinedGraph, logs bool) float64 {
-	weight := func(e infer.RefinedEdge) float64 {
-		if logs {
-			return math.Log1p(float64(e.DataWeight))
-		}
-		return float64(e.DataWeight)
-	}
-	unit, old, none, removed := 0.0, 0.0, 0.0, 0.0
-	for _, e := range g.Edges {
-		if e.Status != "new" {
-			unit, old = unit+weight(e), old+1
-		}
-	}
-	unit /= old
+	unit, none, removed := unitOf(g, logs), 0.0, 0.0
 	for _, e := range g.Edges {
 		if e.Status == "removed" {
-			none, removed = none+1-float64(e.Probability)/min(1, weight(e)/unit), removed+1
+			none, removed = none+1-float64(e.Probability)/min(1, weightOf(e, logs)/unit), removed+1
 		}
 	}
 	return none / removed
+}
+
+func weightOf(e infer.RefinedEdge, logs bool) float64 {
+	if logs {
+		return math.Log1p(float64(e.DataWeight))
+	}
+	return float64(e.DataWeight)
+}
+
+// unitOf is the mean weight of the data's edges.
+func unitOf(g *infer.RefinedGraph, logs bool) float64 {
+	unit, old := 0.0, 0.0
+	for _, e := range g.Edges {
+		if e.Status != "new" {
+			unit, old = unit+weightOf(e, logs), old+1
+		}
+	}
+	return unit / old
 }
 
 // An export refines by weights as the training did: on the training graph, on the same graph
@@ -171,7 +178,7 @@ func TestExportRefinesByEdgeWeights(t *testing.T) {
 			alike(t, "refined anew", predict(dist, other), probabilities)
 
 			if judge != "raw" {
-				o := infer.RefineOptions{KeepRemoved: true, Data: other, Predict: o, Threshold: new(0.5)}
+				o := infer.RefineOptions{Ranked: true, Data: other, Predict: o, Threshold: new(0.5)}
 				byExport, err := infer.Refine(t.Context(), dist, o)
 				if err != nil {
 					t.Fatal(err)
@@ -185,6 +192,20 @@ func TestExportRefinesByEdgeWeights(t *testing.T) {
 					i := slices.IndexFunc(g.Edges, func(e infer.RefinedEdge) bool { return e.Source == 5 && e.Target == 17 })
 					if i < 0 || g.Edges[i].DataWeight != 6 {
 						t.Errorf("an edge that weighs 6 in the data: %+v", g.Edges[max(i, 0)])
+					}
+					ranked := math.Inf(-1) // of the kept edges, which are last
+					for _, e := range g.Edges {
+						own := g.Evidence[len(g.Evidence)-1]
+						p := float64(own.Values[e.Candidate])
+						if c := min(1, weightOf(e, judge == "evidence")/unitOf(g, judge == "evidence")); own.Source != graph.Judged || e.Status != graph.StatusNew && math.Abs(p*c-float64(e.Probability)) > 1e-4 {
+							t.Fatalf("by %s an edge is one with %v, counts %v and has %v", own.Source, p, c, e.Probability)
+						}
+						if e.Status == graph.StatusOld {
+							if p < ranked {
+								t.Fatalf("an edge of %v is behind one of %v", p, ranked)
+							}
+							ranked = p
+						}
 					}
 					if got, want := g.Summary.RemovedPrecision, noneApartFromWeights(g, judge == "evidence"); got == nil || math.Abs(*got-want) > 1e-4 {
 						t.Errorf("of the removed edges %v are none, want %v", got, want)
