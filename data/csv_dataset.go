@@ -153,7 +153,7 @@ func (l *loader) folder(dir string, names []string) (*Dataset, error) {
 		if err := ds.places(); err != nil {
 			return nil, err
 		}
-		l.mem.Shrink(need - 4*graph.EncodingWidth*int64(n))
+		l.mem.Shrink(need - int64(4*graph.EncodingWidth(n))*int64(n))
 		if l.opts.NodeFeatures != FeaturesRoles {
 			r.notes = append(r.notes, fmt.Sprintf("the nodes have no features: degree, random-walk encodings and DeepWalk take their place, %d columns, which say where a node is in this graph and nothing of another one", ds.X.Cols))
 		}
@@ -207,7 +207,7 @@ func (d *Dataset) places() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", d.called(), err)
 	}
-	d.X, d.Structural, d.Columns = &Features{Rows: d.Graph.N, Cols: graph.EncodingWidth, Dense: x}, true, nil
+	d.X, d.Structural, d.Columns = &Features{Rows: d.Graph.N, Cols: graph.EncodingWidth(d.Graph.N), Dense: x}, true, nil
 	return nil
 }
 

@@ -393,11 +393,11 @@ func checkFault(t *testing.T, err error) {
 func TestFolderWithoutFeatures(t *testing.T) {
 	dir := writeFiles(t, map[string]string{edgesFile: "source,target\na,b\nb,c\nc,d\na,c\n", nodesFile: "id,label\na,x\nb,x\nc,y\nd,y\ne,\n"})
 	ds := mustLoad(t, dir, LoadOptions{})
-	if !ds.Structural || ds.X.Rows != 5 || ds.X.Cols != graph.EncodingWidth || len(ds.Notes) == 0 || !strings.Contains(ds.Notes[len(ds.Notes)-1], "DeepWalk take their place") {
+	if !ds.Structural || ds.X.Rows != 5 || ds.X.Cols != graph.EncodingWidth(5) || len(ds.Notes) == 0 || !strings.Contains(ds.Notes[len(ds.Notes)-1], "DeepWalk take their place") {
 		t.Errorf("%v %d×%d, notes %q", ds.Structural, ds.X.Rows, ds.X.Cols, ds.Notes)
 	}
-	if x := ds.X.Dense; x[0] <= x[4*graph.EncodingWidth] {
-		t.Errorf("a node of two neighbours has the degree %v, one of none %v", x[0], x[4*graph.EncodingWidth])
+	if x := ds.X.Dense; x[0] <= x[4*ds.X.Cols] {
+		t.Errorf("a node of two neighbours has the degree %v, one of none %v", x[0], x[4*ds.X.Cols])
 	}
 	roles := mustLoad(t, dir, LoadOptions{NodeFeatures: FeaturesRoles, AddEdges: 0.5})
 	if want := mustLoad(t, dir, LoadOptions{AddEdges: 0.5}); roles.X.Cols != 4 || !slices.Equal(roles.X.Dense[4:8], want.X.Dense[want.X.Cols:][:4]) {

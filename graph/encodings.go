@@ -11,11 +11,11 @@ import (
 
 const (
 	encodedWalks = 64 // columns of DeepWalk among those of Encodings
-	encodedMarks = 64 // of random numbers
 	// RoleWidth is the number of the first columns of [Encodings], which say what the graph around a node looks like.
 	RoleWidth = 4
-	// EncodingWidth is the number of columns of [Encodings].
-	EncodingWidth = RoleWidth + encodedWalks + encodedMarks
+	// PlacesWidth is the number of its columns before those of [Marks].
+	PlacesWidth = RoleWidth + encodedWalks
+	marksAtOnce = 64 // columns of one stream
 
 	// markScale makes what tells nodes apart too small for a network to learn from: of inputs this small
 	// Adam, which moves weights by its learning rate, makes next to nothing.
@@ -24,13 +24,22 @@ const (
 	mostReturnSteps = 1 << 32
 )
 
+// EncodingWidth is the number of columns of [Encodings] of a graph of n nodes. What marks tell is as noisy as they
+// are few, and all models read them: large graphs have a quarter.
+func EncodingWidth(n int) int {
+	if n > 50_000 {
+		return PlacesWidth + 128
+	}
+	return PlacesWidth + 512
+}
+
 // EncodingBytes returns at most how much memory [Encodings] takes on a graph of n nodes,
 // beside its structure.
 func EncodingBytes(n int) int64 {
-	return DeepWalkOptions{Dim: encodedWalks}.Bytes(n) + int64(n)*(4*EncodingWidth+4*encodedMarks+16)
+	return DeepWalkOptions{Dim: encodedWalks}.Bytes(n) + int64(n)*int64(4*EncodingWidth(n)+4*marksAtOnce+16)
 }
 
-// Encodings describes nodes by their places in the graph, [N, EncodingWidth] row-major: ln(1 +
+// Encodings describes nodes by their places in the graph, [N, EncodingWidth(N)] row-major: ln(1 +
 // degree), the probability that a random walk is back after 2, 3 and 4 steps (Dwivedi et al.
 // 2022; 0 where hubs make that more than mostReturnSteps operations), and [DeepWalk]. These columns have mean 0 and variance 1. Edges count in both directions,
 // without their weights. The others are small random numbers, alike for no two nodes: [Marks].
@@ -43,48 +52,51 @@ func Encodings(g *Graph) ([]float32, error) {
 	}
 	u := g.Undirected()
 	in := (&Graph{N: u.N, Edges: u.Edges}).Structure().In
-	x := make([]float32, g.N*EncodingWidth)
+	width := EncodingWidth(g.N)
+	x := make([]float32, g.N*width)
 	back := returns(in)
 	for v := range g.N {
-		row := x[v*EncodingWidth:][:EncodingWidth]
+		row := x[v*width:][:width]
 		row[0] = float32(fmath.Log(1 + float64(in.RowPtr[v+1]-in.RowPtr[v])))
 		for k, p := range back[v] {
 			row[1+k] = float32(p)
 		}
 		copy(row[RoleWidth:], walks[v*encodedWalks:][:encodedWalks])
 	}
-	for c := range EncodingWidth - encodedMarks {
+	for c := range PlacesWidth {
 		sum, squares := 0.0, 0.0
-		for i := c; i < len(x); i += EncodingWidth {
+		for i := c; i < len(x); i += width {
 			sum += float64(x[i])
 		}
 		mean := sum / float64(g.N)
-		for i := c; i < len(x); i += EncodingWidth {
+		for i := c; i < len(x); i += width {
 			d := float64(x[i]) - mean
 			squares += float64(d * d)
 		}
 		scale := math.Sqrt(squares / float64(g.N))
 		scale = cmp.Or(scale, 1)
-		for i := c; i < len(x); i += EncodingWidth {
+		for i := c; i < len(x); i += width {
 			x[i] = float32((float64(x[i]) - mean) / scale)
 		}
 	}
-	marks := make([]float32, g.N*encodedMarks)
-	pool.Normal(marks, rng.New(0, "marks"))
-	for i, m := range marks {
-		x[i/encodedMarks*EncodingWidth+EncodingWidth-encodedMarks+i%encodedMarks] = m * markScale
+	marks := make([]float32, g.N*marksAtOnce)
+	for c := PlacesWidth; c < width; c += marksAtOnce {
+		pool.Normal(marks, rng.New(uint64((c-PlacesWidth)/marksAtOnce), "marks"))
+		for i, m := range marks {
+			x[i/marksAtOnce*width+c+i%marksAtOnce] = m * markScale
+		}
 	}
 	return x, nil
 }
 
 // Marks returns the projection that reads of rows of [Encodings] what tells nodes apart,
-// [EncodingWidth, width] row-major. Places in a graph are made from its edges, so that those of the two ends of an
+// [cols, width] row-major, cols being their columns. Places in a graph are made from its edges, so that those of the two ends of an
 // edge are alike whether it is right or wrong. Sums of marks over neighbours say how many two nodes share
 // (random indexing, Kanerva et al. 2000), and with the edge itself taken off nothing of it is left.
-func Marks(width int) []float32 {
-	p := make([]float32, EncodingWidth*width)
-	for k := range min(width, encodedMarks) {
-		p[(EncodingWidth-encodedMarks+k)*width+k] = 1 / markScale
+func Marks(cols, width int) []float32 {
+	p := make([]float32, cols*width)
+	for k := range min(width, cols-PlacesWidth) {
+		p[(PlacesWidth+k)*width+k] = 1 / markScale
 	}
 	return p
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/gsrc-dev/gsrc/rng"
+	"github.com/gsrc-dev/gsrc/runtime/kernels"
 )
 
 // The probabilities of returning are those of powers of the dense transition matrix.
@@ -63,10 +64,10 @@ func TestEncodings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for c := range EncodingWidth - encodedMarks {
+	for c := range PlacesWidth {
 		sum, squares := 0.0, 0.0
 		for v := range g.N {
-			x := float64(one[v*EncodingWidth+c])
+			x := float64(one[v*EncodingWidth(g.N)+c])
 			sum, squares = sum+x, squares+x*x
 		}
 		want := float64(g.N) // of a ring all nodes have the same degree, and return alike
@@ -89,4 +90,34 @@ func ring(n int32) *Graph {
 		panic(err)
 	}
 	return g
+}
+
+// Marks of versions that had 64 are the first of those of now, so that their models read what they were trained on;
+// large graphs have fewer. The projection reads each mark as it was drawn.
+func TestMarks(t *testing.T) {
+	g := ring(60)
+	x, err := Encodings(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := kernels.NewPool(1)
+	defer pool.Close()
+	before := make([]float32, g.N*64)
+	pool.Normal(before, rng.New(0, "marks"))
+	cols := EncodingWidth(g.N)
+	p := Marks(cols, cols-PlacesWidth)
+	for v := range g.N {
+		for k := range 64 {
+			row, sum := x[v*cols:][:cols], float32(0)
+			for c, value := range row {
+				sum += value * p[c*(cols-PlacesWidth)+k]
+			}
+			if want := before[v*64+k]; row[PlacesWidth+k] != want*markScale || math.Abs(float64(sum-want)) > 1e-5 {
+				t.Fatalf("mark %d of node %d is %v and read as %v, want %v", k, v, row[PlacesWidth+k], sum, want)
+			}
+		}
+	}
+	if few := EncodingWidth(50_001); few >= cols || few < PlacesWidth+64 {
+		t.Errorf("a large graph has %d columns, a small one %d", few, cols)
+	}
 }

@@ -143,7 +143,7 @@ type evidence struct {
 }
 
 func declareEvidence(m *ir.Module, o Options) *evidence {
-	width := ir.D(EvidenceWidth(o.Features))
+	width := ir.D(EvidenceWidth(o.Features, o.Marks))
 	e := &evidence{m: m, projection: declareEvidenceParam(m, EvidenceProjection, ir.D(o.Features), width)}
 	if o.Dense {
 		e.start = declareEvidenceParam(m, EvidenceSpectrum, width, ir.D(spectrumRank))

@@ -89,8 +89,8 @@ var LinearSources = EvidenceSources[:12]
 // node's own features count in each as much as all its neighbours' together.
 var RobustSources = []string{"features", "mean", "adamic_adar"}
 
-// EvidenceWidth is the width of the projection of this many features.
-func EvidenceWidth(features int) int { return min(features, 128) }
+// EvidenceWidth is the width of the projection of so many columns, of which marks tell nodes apart.
+func EvidenceWidth(features, marks int) int { return max(min(features, 128), marks) }
 
 // tables are what the sources read of the nodes, of a graph whose entries weigh a.
 type tables struct {

@@ -87,6 +87,8 @@ type Options struct {
 	Directed bool `toml:"-"`
 	// Dense tells that the graph has at least [SpectrumDegree] entries a node.
 	Dense bool `toml:"-"`
+	// Marks are the columns of x that only tell nodes apart, where x are places in the graph; 0 for features.
+	Marks int `toml:"-"`
 	// replaced are functions and parts of the model that a program replaces, by name.
 	replaced map[string]*ir.Func
 

@@ -275,7 +275,7 @@ func TestEvidenceOfPlaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ds.X = &data.Features{Rows: nodes, Cols: graph.EncodingWidth, Dense: x}
+	ds.X = &data.Features{Rows: nodes, Cols: graph.EncodingWidth(nodes), Dense: x}
 	auc := func(ds *data.Dataset) float64 {
 		var scores []float32
 		var wrong, rows []int32

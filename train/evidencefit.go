@@ -99,8 +99,9 @@ func (e *evidence) fit(x graph.NodeFeatures, places bool, labels []int32, traini
 		e.pool.Normal(v, s.Sub("spectrum"))
 		e.setFloats(models.EvidenceSpectrum, v)
 	}
-	if width := models.EvidenceWidth(x.Cols); places && x.Cols == graph.EncodingWidth {
-		e.setFloats(models.EvidenceProjection, graph.Marks(width))
+	width, _ := e.prog.Param(models.EvidenceProjection).Type.Dims[1].Size()
+	if places && x.Cols > graph.PlacesWidth { // not of roles
+		e.setFloats(models.EvidenceProjection, graph.Marks(x.Cols, width))
 	} else {
 		e.setFloats(models.EvidenceProjection, x.LSA(e.pool, e.g.N, width, s.Sub("projection")))
 	}

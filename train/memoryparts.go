@@ -121,7 +121,7 @@ func (p *predictor) candidates() {
 		if by == config.SimilarityEmbedding {
 			width = max(width, shape[1])
 		} else {
-			width = max(width, models.EvidenceWidth(p.ds.X.Cols))
+			width = max(width, models.EvidenceWidth(p.ds.X.Cols, marks(p.ds)))
 		}
 	}
 	// Normalised rows; neighbours and their pairs, with the sorter's copies; lists of those

@@ -68,9 +68,17 @@ func (n nodeTask) modelOptions(m *models.Model, cfg *config.Config) models.Optio
 	o := cfg.Model
 	o.Features, o.Classes, o.StructWidth = n.X.Cols, n.Classes, cfg.DeepWalk.Width
 	o.EdgeWeights = len(n.Graph.Weights) > 0 && (!m.Refines && m.Name != "gat" || n.Graph.WeightsDiffer())
-	o.Directed = n.Graph.Directed
+	o.Directed, o.Marks = n.Graph.Directed, marks(n.Dataset)
 	o.Dense = len(n.Graph.Edges) >= n.Graph.N*models.SpectrumDegree/2
 	return o
+}
+
+// marks is how many columns of x only tell nodes apart.
+func marks(ds *data.Dataset) int {
+	if !ds.Structural {
+		return 0
+	}
+	return max(0, ds.X.Cols-graph.PlacesWidth)
 }
 
 func (n nodeTask) check(m *ir.Module) error {

@@ -339,7 +339,7 @@ func (b *builder) prismNeeds() prismNeeds {
 	}
 	p := prismNeeds{node: 600 + 160*features, edge: 2100}
 	if b.evidence != nil {
-		width := int64(models.EvidenceWidth(b.d.Features))
+		width := int64(models.EvidenceWidth(b.d.Features, 0))
 		p.node, p.nodeOfPartition = p.node+460*width, 55*width
 	}
 	if b.buckets.Size > 0 { // rows, and lists of near nodes, of each copy

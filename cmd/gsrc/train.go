@@ -256,6 +256,9 @@ func (a *app) report(r *gsrc.Run, f *trainFlags) error {
 			fmt.Fprintf(&b, "; evidence speaks against %.0f %% of the original edges", 100**res.NullFraction)
 		}
 		b.WriteByte('\n')
+		if res.Trained != nil && res.Trained.Config.Model.Edges.SameClass {
+			b.WriteString("  gsrc refine lists how likely both ends of an edge are of one class; --set model.edges.same_class=false for how likely it is one\n")
+		}
 	}
 	if q := res.Quality; q != nil {
 		fmt.Fprintf(&b, "  dropped edges: precision %s, recall %s; recovered edges: precision %s, recall %s\n",
