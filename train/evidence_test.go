@@ -291,6 +291,17 @@ func TestEvidenceOfPlaces(t *testing.T) {
 		auc, _ := metrics.AUC(scores, 1, wrong, rows)
 		return auc
 	}
+	for cols, want := range map[int]int{ds.X.Cols: 512, graph.PlacesWidth + 64: 128, graph.RoleWidth: graph.RoleWidth} { // of versions before, and of roles
+		described := *ds
+		described.PlacesAs(cols)
+		m, err := Nodes(&described).Module("ecl-gsr", configure(t, "ecl-gsr", "model.edges.judge=evidence"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if width, _ := m.Param(models.EvidenceProjection).Type.Dims[1].Size(); width != want {
+			t.Errorf("evidence reads %d columns of %d, want %d", width, cols, want)
+		}
+	}
 	given := *ds
 	given.Structural = false // as if what describes nodes were not made from the edges
 	if places, given := auc(ds), auc(&given); places < 98 || given > places {
