@@ -27,7 +27,7 @@ const (
 // EncodingWidth is the number of columns of [Encodings] of a graph of n nodes. What marks tell is as noisy as they
 // are few, and all models read them: large graphs have a quarter.
 func EncodingWidth(n int) int {
-	if n > 50_000 {
+	if n > 20_000 {
 		return PlacesWidth + 128
 	}
 	return PlacesWidth + 512

@@ -117,7 +117,7 @@ func TestMarks(t *testing.T) {
 			}
 		}
 	}
-	if few := EncodingWidth(50_001); few >= cols || few < PlacesWidth+64 {
+	if few := EncodingWidth(20_001); few >= cols || few < PlacesWidth+64 {
 		t.Errorf("a large graph has %d columns, a small one %d", few, cols)
 	}
 }
