@@ -25,11 +25,11 @@ func (t *trainer) checkMemory() error {
 	limit := total - max(0, beside-total/10)
 	least, what := t.leastMemory()
 	without := ""
-	exceeded := func(need int64, what string) error {
+	exceeded := func(need int64, what string, atLeast bool) error {
 		if need < 10*beside {
 			need = max(need, (need+beside)*10/11+10)
 		}
-		e := &budget.ExceededError{What: "training " + t.module.Name + without, Need: need, Free: total, Total: total}
+		e := &budget.ExceededError{What: "training " + t.job.Model + without, Need: need, Free: total, Total: total, Least: atLeast}
 		advice := t.job.Task.advice(t)
 		if strings.Contains(what, "DeepWalk") {
 			advice = "lower deepwalk.width or deepwalk.walks"
@@ -39,7 +39,7 @@ func (t *trainer) checkMemory() error {
 		return fmt.Errorf("%w, most of it for %s; %s, or raise the limit with --memory", e, what, advice)
 	}
 	if least > limit {
-		return exceeded(least, what)
+		return exceeded(least, what, true)
 	}
 	if t.cfg.Candidates.TwoStep > 0 { // how many nodes are two steps away is known when they were all looked for
 		less := *t.cfg
@@ -50,7 +50,7 @@ func (t *trainer) checkMemory() error {
 		}
 		if int64(f.Peak) > limit {
 			without = ", without candidates two steps away,"
-			return exceeded(int64(f.Peak), f.largest())
+			return exceeded(int64(f.Peak), f.largest(), true)
 		}
 	}
 	f, err := t.job.Task.Forecast(nil, t.prog.Module, t.cfg, t.split, limit)
@@ -61,7 +61,7 @@ func (t *trainer) checkMemory() error {
 		f.unshare()
 	}
 	if int64(f.Peak) > limit {
-		return exceeded(int64(f.Peak), f.largest())
+		return exceeded(int64(f.Peak), f.largest(), false)
 	}
 	t.prog.turns = f.Turns
 	if t.chunk = f.Chunk; t.chunk > 0 && !refines(t.prog.Module) && t.opts.Note != nil {
@@ -75,10 +75,10 @@ func (t *trainer) checkMemory() error {
 // top of that.
 const besideRun = 24 << 20
 
-// affordable returns an error where n bytes are more than the process may use at all.
+// affordable returns an error where n bytes for candidates are more than the process may use at all.
 func affordable(what string, n int64) error {
 	if limit, _ := budget.Default(); n > limit {
-		return &budget.ExceededError{What: what, Need: n, Free: limit, Total: limit}
+		return fmt.Errorf("%w; lower candidates.k, or raise the limit with --memory", &budget.ExceededError{What: what, Need: n, Free: limit, Total: limit})
 	}
 	return nil
 }

@@ -122,3 +122,28 @@ func TestLimitOfTheProcess(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A refusal for what is a part of what a run takes says so, and each says what to do.
+func TestRefusalsSayWhatIsAtLeast(t *testing.T) {
+	defer budget.Set(0)
+	ds := generatedGraph(t, 2000, 100)
+	for _, c := range []struct {
+		model, set string
+		limit      int64
+		want       string
+	}{
+		{"stable", "model.encoder.hidden=1024", 26 << 20, "training stable takes at least "},
+		{"ecl-gsr", "candidates.two_step=10", 30 << 20, "training ecl-gsr, without candidates two steps away, takes at least "},
+		{"prognn", "candidates.k=1999", 60 << 20, "the graph of candidate edges takes "},
+		{"idgl", "candidates.k=10", 40 << 20, "training idgl takes "},
+	} {
+		budget.Set(0)
+		tr := started(t, Job{Model: c.model, Task: Nodes(ds)}, configure(t, c.model, c.set), Options{})
+		budget.Set(c.limit)
+		err := tr.checkMemory()
+		tr.close()
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasSuffix(err.Error(), "or raise the limit with --memory") || !strings.Contains(err.Error(), "; lower ") {
+			t.Errorf("%s of %d bytes: %v, want %q", c.model, c.limit, err, c.want)
+		}
+	}
+}

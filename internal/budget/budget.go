@@ -24,12 +24,16 @@ type ExceededError struct {
 	Need  int64  // bytes
 	Free  int64  // bytes that are left
 	Total int64  // bytes of the whole budget
+	Least bool   // Need is a bound from below
 }
 
 func (e *ExceededError) Error() string {
 	need, free := Format(e.Need), Format(e.Free)
 	if need == free { // both rounded
 		need, free = fmt.Sprintf("%d bytes", e.Need), fmt.Sprintf("%d bytes", e.Free)
+	}
+	if e.Least {
+		need = "at least " + need
 	}
 	if e.Free < e.Total {
 		return fmt.Sprintf("%s takes %s of memory, and %s of the %s that may be used are free", e.What, need, free, Format(e.Total))

@@ -17,10 +17,10 @@ func TestAReservationIsRefusedBeforeItIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	var e *ExceededError
-	if _, err := b.Reserve("a body", 50); !errors.As(err, &e) || *e != (ExceededError{"a body", 50, 40, 100}) {
+	if _, err := b.Reserve("a body", 50); !errors.As(err, &e) || *e != (ExceededError{"a body", 50, 40, 100, false}) {
 		t.Fatalf("got %v", err)
 	}
-	if err := r.Grow(41); !errors.As(err, &e) || *e != (ExceededError{"the graph", 101, 100, 100}) {
+	if err := r.Grow(41); !errors.As(err, &e) || *e != (ExceededError{"the graph", 101, 100, 100, false}) {
 		t.Fatalf("got %v", err)
 	}
 	if err := r.Grow(-1); !errors.As(err, &e) {
@@ -42,9 +42,10 @@ func TestAReservationIsRefusedBeforeItIsTaken(t *testing.T) {
 // What is refused does not read like what is there.
 func TestAmountsThatRoundAlike(t *testing.T) {
 	for want, e := range map[string]ExceededError{
-		"the graph takes 838860801 bytes of memory, more than the 838860800 bytes that may be used":           {"the graph", 800<<20 + 1, 800 << 20, 800 << 20},
-		"the graph takes 2.0 MiB of memory, more than the 1.0 MiB that may be used":                           {"the graph", 2 << 20, 1 << 20, 1 << 20},
-		"the graph takes 1048580 bytes of memory, and 1048576 bytes of the 2.0 MiB that may be used are free": {"the graph", 1<<20 + 4, 1 << 20, 2 << 20},
+		"the graph takes 838860801 bytes of memory, more than the 838860800 bytes that may be used":           {"the graph", 800<<20 + 1, 800 << 20, 800 << 20, false},
+		"the graph takes 2.0 MiB of memory, more than the 1.0 MiB that may be used":                           {"the graph", 2 << 20, 1 << 20, 1 << 20, false},
+		"the graph takes at least 2.0 MiB of memory, more than the 1.0 MiB that may be used":                  {"the graph", 2 << 20, 1 << 20, 1 << 20, true},
+		"the graph takes 1048580 bytes of memory, and 1048576 bytes of the 2.0 MiB that may be used are free": {"the graph", 1<<20 + 4, 1 << 20, 2 << 20, false},
 	} {
 		if got := e.Error(); got != want {
 			t.Errorf("got %q, want %q", got, want)
