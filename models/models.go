@@ -472,7 +472,7 @@ func (m *Model) Program(o Options, graphs bool) (prog *ir.Module, err error) {
 	}{
 		{own && o.Classifier != "gcn", "classifier", wantGCN},
 		{m.Name == "idgl" && o.Layers < 2, "layers", "at least 2 for idgl, which compares the hidden layer"},
-		{own && o.KnownLabels > 0, "known_labels", "0 for " + m.Name},
+		{own && o.KnownLabels > 0, "known_labels", "0 for " + m.Name + ", whose own classifier reads none; model.smooth.alpha spreads them over its graph"},
 		{m.Name == "ecl-gsr" && o.Encoder.Kind == EncoderDiagonal, "encoder.kind", "one of " + strings.Join(Encoders(), ", ") + " for " + m.Name},
 		{m.Name != "sublime" && o.Encoder.Kind == EncoderFGP, "encoder.kind", "another than fgp for " + m.Name},
 		{cut && (m.Name != "ecl-gsr" || o.Edges.Judge == JudgeEmbedding && !o.EdgeWeights), "encoder.cut",

@@ -2,6 +2,7 @@ package models
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -70,6 +71,13 @@ func TestKnownLabels(t *testing.T) {
 		for _, f := range p.Funcs {
 			if reads := f.Arg(KnownLabels) != nil; reads != (f.Name == "classify") {
 				t.Errorf("%s: @%s reads known labels: %v", model.Name, f.Name, reads)
+			}
+		}
+		if slices.Contains([]string{"gen", "idgl", "lds", "prognn"}, model.Name) {
+			o := o
+			o.KnownLabels = 0.5
+			if _, err := model.Program(o, false); err == nil || !strings.Contains(err.Error(), "reads none; model.smooth.alpha spreads") {
+				t.Errorf("%s: %v", model.Name, err)
 			}
 		}
 		if model.Graphs == nil {
