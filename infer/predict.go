@@ -284,6 +284,12 @@ func (p *predictor) onTrainingGraph() bool {
 	return p.ds.Checksum == p.info.Data.Checksum && p.ds.Graph.N == p.info.Data.Nodes
 }
 
+// withTrainingNodes tells that the nodes of the data are those of the training, which may have left edges out.
+func (p *predictor) withTrainingNodes() bool {
+	r := p.info.Data.Rewired
+	return p.onTrainingGraph() || r != nil && p.ds.Checksum == r.Checksum && p.ds.Graph.N == p.info.Data.Nodes
+}
+
 func (p *predictor) readInference() error {
 	if line := p.manifest.Unchecked(); line != "" {
 		p.o.Log("%s", line)
@@ -370,7 +376,7 @@ func (p *predictor) knownLabels() (known *ort.Tensor, judged []int32, count int)
 	number := classNumbers(p.manifest.Classes)
 	names := ClassNames(p.ds.ClassNames, p.ds.Classes)
 	given := p.info.Known
-	if !p.onTrainingGraph() {
+	if !p.withTrainingNodes() {
 		given = nil
 		for v, label := range p.ds.Labels {
 			if label >= 0 {

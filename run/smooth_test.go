@@ -25,6 +25,7 @@ func TestRunsThatReadLabels(t *testing.T) {
 		{"label-propagation", "model.smooth.steps=3"},
 		{"sage", "train.epochs=20", "model.known_labels=0.5"},
 		{"ecl-gsr", "train.epochs=4", "train.pretrain_steps=4", "model.known_labels=0.5", "model.edges.judge=embedding"},
+		{"gcn", "train.epochs=20", "model.known_labels=0.5", "data.edges=cut:training"}, // which cuts none here
 	} {
 		t.Run(x[0], func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")
@@ -46,6 +47,7 @@ func TestRunsThatReadLabels(t *testing.T) {
 				t.Errorf("the bound of %s is %v", x[0], built.Models["classifier"].Bound())
 			}
 			load := LoadOptions(r.Trained.Config)
+			load.Edges = "" // exports answer for the edges that they are given
 			p, err := infer.Predict(context.Background(), dist, data.Synthetic, "", infer.PredictOptions{Load: load})
 			if err != nil {
 				t.Fatal(err)
