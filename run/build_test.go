@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gsrc-dev/gsrc/export/onnx"
+	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/infer"
 	"github.com/gsrc-dev/gsrc/internal/orttest"
 )
@@ -70,6 +71,35 @@ func TestUsedAtTheSameTime(t *testing.T) {
 		})
 	}
 	group.Wait()
+}
+
+// What sources say of the edges of a run that was opened is computed once, however many ask for it at the same time.
+func TestLearnedAtTheSameTime(t *testing.T) {
+	r, err := Open(trainSmall(t, "ecl-gsr", "model.edges.judge=evidence").Dir)
+	if err == nil {
+		err = r.LoadData("")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	var first [4]*graph.Evidence
+	for i := range first {
+		group.Go(func() {
+			x, err := r.Learned(1)
+			if err != nil || len(x.Evidence) == 0 {
+				t.Errorf("no evidence: %v", err)
+				return
+			}
+			first[i] = &x.Evidence[0]
+		})
+	}
+	group.Wait()
+	for _, e := range first[1:] {
+		if e != first[0] {
+			t.Fatal("the evidence was computed more than once")
+		}
+	}
 }
 
 // An export of a model that does not read the weights of edges lists none with a refined graph, as

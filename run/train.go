@@ -39,6 +39,7 @@ type Run struct {
 	Graphs *data.Collection
 
 	load sync.Mutex  // guards task, Data and Graphs until they are there
+	heed sync.Mutex  // guards the evidence of Trained.Refined until it is there
 	task task        // of Data or Graphs, nil as long as these are
 	info *train.Info // of a run that was opened
 
