@@ -125,7 +125,13 @@ marked in the array planted. Edges that are drawn twice are dropped.`,
 			if (out == "") == (len(args) == 0) {
 				return usage("give a folder for a company's tables, or --out STORE for a graph store")
 			}
+			if name := given(c, "classes", "community", "homophily", "locality", "width", "signal", "features", "train", "force"); name != "" && out == "" {
+				return usage("--%s is of a graph store; give --out STORE in place of a folder for a company's tables, or leave it out", name)
+			}
 			if out != "" {
+				if name := given(c, "known", "useless"); name != "" {
+					return usage("--%s is of a company's tables; give a folder for them in place of --out, or leave it out", name)
+				}
 				p.Nodes, p.Edges, p.Wrong, p.Seed = int64(o.Nodes), int64(o.Edges), o.Wrong, o.Seed
 				if p.Val = p.Train; p.Train == 0 {
 					p.Train = max(p.Nodes/100, min(p.Nodes/2, 20*int64(p.Classes)))
@@ -158,8 +164,8 @@ marked in the array planted. Edges that are drawn twice are dropped.`,
 	flags.IntVar(&o.Nodes, "nodes", 50_000, "customers, or nodes")
 	flags.IntVar(&o.Edges, "edges", 300_000, "payments, or edges")
 	flags.Float64Var(&o.Wrong, "wrong", 0.03, "share of edges that are wrong, and planted")
-	flags.Float64Var(&o.Known, "known", 0.3, "share of customers whose label is known")
-	flags.BoolVar(&o.Useless, "useless", false, "join customers at random, so that edges carry no information")
+	flags.Float64Var(&o.Known, "known", 0.3, "of tables: share of customers whose label is known")
+	flags.BoolVar(&o.Useless, "useless", false, "of tables: join customers at random, so that edges carry no information")
 	flags.Uint64Var(&o.Seed, "seed", 0, "seed")
 	flags.StringVar(&out, "out", "", "new folder for a graph store")
 	flags.IntVar(&p.Classes, "classes", 16, "of a store: classes")
