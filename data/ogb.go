@@ -58,7 +58,7 @@ func (l *loader) ogb(s *fileSet) (*Dataset, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fileFault(s.path("raw/edge.csv"), err)
+		return nil, inFile(s.path("raw/edge.csv"), 0, err)
 	}
 	list.done(l.mem)
 	return ds, ds.readOGBSplit(s)

@@ -108,8 +108,12 @@ func TestOGBErrors(t *testing.T) {
 	} {
 		files := ogbFiles()
 		files[c.file] = c.text
-		_, err := Load(writeFiles(t, packed(t, files)), LoadOptions{})
+		dir := writeFiles(t, packed(t, files))
+		_, err := Load(dir, LoadOptions{})
 		wantError(t, err, c.want...)
+		if strings.Count(err.Error(), dir) > 1 {
+			t.Errorf("the file stands twice in %v", err)
+		}
 	}
 	files := packed(t, ogbFiles())
 	whole := files["raw/node-feat.csv.gz"]
