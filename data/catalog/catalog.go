@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -136,6 +137,9 @@ type Options struct {
 func (s Set) Fetch(ctx context.Context, root string, o Options) (string, error) {
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
+	}
+	if u, err := url.Parse(o.Mirror); o.Mirror != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		return "", fmt.Errorf("%s=%s is no address; give one such as https://host/path", MirrorVar, o.Mirror)
 	}
 	if o.Tries <= 0 {
 		o.Tries = 4
@@ -262,19 +266,22 @@ func (f File) fetch(ctx context.Context, root string, recorded lock, o Options) 
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	url := f.URL
+	from := f.URL
 	if o.Mirror != "" {
-		url = strings.TrimSuffix(o.Mirror, "/") + "/" + f.Path
+		from = strings.TrimSuffix(o.Mirror, "/") + "/" + f.Path
 	}
 	get := download.Options{Tries: o.Tries, Log: o.Log}
 	if o.Progress != nil {
 		get.Progress = func(done, total int64) { o.Progress(f.Path, done, total) }
 	}
-	sum, err := download.Get(ctx, download.File{URL: url, Path: path, Size: f.Size, SHA256: want}, get)
+	sum, err := download.Get(ctx, download.File{URL: from, Path: path, Size: f.Size, SHA256: want}, get)
 	if err != nil {
 		var other *download.ChecksumError
 		if f.SHA256 == "" && errors.As(err, &other) {
 			err = fmt.Errorf("%w; it is not the file that was fetched first, and --force takes it all the same", err)
+		}
+		if _, ok := errors.AsType[*url.Error](err); ok && ctx.Err() == nil {
+			err = fmt.Errorf("%w; where that address cannot be reached, set HTTPS_PROXY or %s, or put the file into %s", err, MirrorVar, filepath.Dir(path))
 		}
 		return err
 	}
@@ -283,9 +290,9 @@ func (f File) fetch(ctx context.Context, root string, recorded lock, o Options) 
 	}
 	if err := readable(path); err != nil {
 		os.Remove(path)
-		return fmt.Errorf("what %s sends is damaged (%w); fetch it again", url, err)
+		return fmt.Errorf("what %s sends is damaged (%w); fetch it again", from, err)
 	}
-	recorded[f.Path] = record{Size: sum.Size, SHA256: sum.SHA256, URL: url}
+	recorded[f.Path] = record{Size: sum.Size, SHA256: sum.SHA256, URL: from}
 	return recorded.write(root)
 }
 

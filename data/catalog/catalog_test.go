@@ -88,6 +88,21 @@ func TestFetch(t *testing.T) {
 }
 
 // A file that has changed since is never taken for the same.
+// Where nothing can be reached, the error says what else can be done.
+func TestFetchUnreachable(t *testing.T) {
+	set, _ := sample()
+	root := t.TempDir()
+	for address, want := range map[string]string{
+		"http://127.0.0.1:1": "set HTTPS_PROXY or " + MirrorVar + ", or put the file into " + root,
+		"host/path":          MirrorVar + "=host/path is no address",
+		"ftp://host/path":    "give one such as https://host/path",
+	} {
+		if _, err := set.Fetch(t.Context(), root, options(t, address)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
 func TestFetchGuards(t *testing.T) {
 	for _, c := range []struct {
 		name    string
