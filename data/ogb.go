@@ -61,6 +61,17 @@ func (l *loader) ogb(s *fileSet) (*Dataset, error) {
 		return nil, inFile(s.path("raw/edge.csv"), 0, err)
 	}
 	list.done(l.mem)
+	var left []string
+	known := []string{"edge.csv", "node-feat.csv", "node-label.csv", "num-node-list.csv", "num-edge-list.csv", "node_year.csv"} // ogbn-arxiv is split by years
+	files, _ := s.list("raw")
+	for _, file := range files {
+		if name := strings.TrimSuffix(file, ".gz"); !slices.Contains(known, name) || ogbName(s, "raw/"+name) != "raw/"+file {
+			left = append(left, file)
+		}
+	}
+	if len(left) > 0 {
+		ds.Notes = append(ds.Notes, "raw: left out: "+nameList(left))
+	}
 	return ds, ds.readOGBSplit(s)
 }
 

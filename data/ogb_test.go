@@ -83,6 +83,13 @@ func TestOGB(t *testing.T) {
 	}
 }
 
+// Files that are not read are named, also those that are beside what they were unpacked from.
+func TestOGBLeftOut(t *testing.T) {
+	files := packed(t, ogbFiles())
+	files["raw/edge.csv"], files["raw/edge-feat.csv.gz"] = "0,1\n", gz(t, "1\n")
+	wantNotes(t, mustLoad(t, writeFiles(t, files), LoadOptions{}), "raw: left out: edge-feat.csv.gz, edge.csv")
+}
+
 // Node features of collections of graphs change nothing of one graph, which is said.
 func TestOGBNodeFeatures(t *testing.T) {
 	dir := writeFiles(t, packed(t, ogbFiles()))
