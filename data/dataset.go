@@ -218,7 +218,7 @@ func (l *loader) finish(path string, r reader) (_ *Dataset, err error) {
 		}
 		ds.Notes = append(ds.Notes, "features without names are taken as prepared already, in the order of the model's")
 	}
-	if f := l.opts.NodeFeatures; f != FeaturesAuto && !f.Structural() {
+	if f, _ := ParseNodeFeatures(string(l.opts.NodeFeatures)); f != FeaturesAuto && !f.Structural() {
 		ds.Notes = append(ds.Notes, fmt.Sprintf("node features of the kind %s are of collections of graphs, and change nothing here; of one graph there are %s and %s", f, FeaturesPlaces, FeaturesRoles))
 	}
 	if l.split != nil {

@@ -93,7 +93,7 @@ func TestOGBLeftOut(t *testing.T) {
 // Node features of collections of graphs change nothing of one graph, which is said.
 func TestOGBNodeFeatures(t *testing.T) {
 	dir := writeFiles(t, packed(t, ogbFiles()))
-	plain := mustLoad(t, dir, LoadOptions{})
+	plain := mustLoad(t, dir, LoadOptions{NodeFeatures: "auto"}) // as in configurations
 	ds := mustLoad(t, dir, LoadOptions{NodeFeatures: FeaturesDegrees})
 	if wantNotes(t, ds, "of the kind degrees are of collections of graphs"); len(plain.Notes) != 0 || ds.X.Cols != plain.X.Cols {
 		t.Errorf("%d columns, %d without; notes %v", ds.X.Cols, plain.X.Cols, plain.Notes)
