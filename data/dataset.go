@@ -227,6 +227,9 @@ func (l *loader) finish(path string, r reader) (_ *Dataset, err error) {
 	if l.opts.Weights == WeightsAsTheyAre {
 		ds.noteWeights()
 	}
+	if weighted := ds.Graph.Weights != nil || ds.Stored == nil && ds.Roles.Weight != ""; weighted && l.opts.Weights == IgnoreWeights && l.opts.Trained != "" && l.opts.Roles.Weight == "" {
+		ds.Notes = append(ds.Notes, fmt.Sprintf("the model reads no weights of edges: those that %s has are left out", path))
+	}
 	l.opts.Weights.Apply(ds)
 	if ds.Checksum == "" {
 		ds.Checksum = l.checksum()

@@ -1,6 +1,8 @@
 package data
 
 import (
+	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -19,5 +21,26 @@ func TestWeightsThatAreIgnored(t *testing.T) {
 	}
 	if got := quote(strings.Repeat("é", 40)); got != `"`+strings.Repeat("é", 30)+`"…` {
 		t.Errorf("a long name is shown as %s", got)
+	}
+}
+
+// Data with weights that are read for a model whose training had none are noted, which it does not count.
+func TestWeightsForUnweightedModel(t *testing.T) {
+	const note = "the model reads no weights of edges"
+	dir := writeFiles(t, map[string]string{nodesFile: "id,label,x\na,u,1\nb,v,2\n", edgesFile: "source,target,weight\na,b,7\n"})
+	model := LoadOptions{Weights: IgnoreWeights, Trained: "0", Roles: Roles{ID: "id", Source: "source", Target: "target"}}
+	store := filepath.Join(t.TempDir(), "store")
+	if err := Convert(dir, store, ConvertOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{dir, store} {
+		wantNotes(t, mustLoad(t, path, model), note)
+	}
+	of := model
+	of.Roles.Weight = "weight" // and --ignore-weights
+	for _, o := range []LoadOptions{{}, {Weights: IgnoreWeights}, of} {
+		if ds := mustLoad(t, dir, o); strings.Contains(fmt.Sprint(ds.Notes), note) {
+			t.Errorf("%+v: notes %q", o, ds.Notes)
+		}
 	}
 }
