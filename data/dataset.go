@@ -12,6 +12,7 @@ import (
 	"github.com/gsrc-dev/gsrc/data/store"
 	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/budget"
+	"github.com/gsrc-dev/gsrc/internal/lists"
 	"github.com/gsrc-dev/gsrc/internal/rss"
 )
 
@@ -218,6 +219,9 @@ func (l *loader) finish(path string, r reader) (_ *Dataset, err error) {
 		}
 		ds.Notes = append(ds.Notes, "features without names are taken as prepared already, in the order of the model's")
 	}
+	if c := ds.Columns; c != nil && l.opts.Columns == nil && l.opts.Trained != "" && !l.opts.NodeFeatures.Structural() {
+		ds.Notes = append(ds.Notes, fmt.Sprintf("the model's features have no names, so the columns of %s are taken in their order: %s", path, quoteSome(lists.Map(c.Columns, func(x schema.Column) string { return x.Name }))))
+	}
 	if f, _ := ParseNodeFeatures(string(l.opts.NodeFeatures)); f != FeaturesAuto && !f.Structural() {
 		ds.Notes = append(ds.Notes, fmt.Sprintf("node features of the kind %s are of collections of graphs, and change nothing here; of one graph there are %s and %s", f, FeaturesPlaces, FeaturesRoles))
 	}
@@ -254,6 +258,10 @@ func (l *loader) finish(path string, r reader) (_ *Dataset, err error) {
 	}
 	if err := taking(l.mem, edges.Bytes(ds.Graph.N, ds.X.Attributes()), func() error { return ds.Rewire(l.opts.Edges, l.opts.Seed) }); err != nil {
 		return nil, err
+	}
+	// What is read for a training, or as that of a model, has the seed of its synthetic graph.
+	if x := l.opts.Synthetic; l.opts.Seed != 0 && (x == nil || x.Seed != l.opts.Seed) && ds.SplitSpec == nil && !ds.Seeded() {
+		ds.Notes = append(ds.Notes, fmt.Sprintf("the seed %d changes nothing of %s: it is for graphs that are generated or damaged, and for splits that are drawn", l.opts.Seed, path))
 	}
 	return ds, nil
 }

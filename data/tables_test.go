@@ -17,6 +17,7 @@ import (
 
 	"github.com/gsrc-dev/gsrc/data/company"
 	"github.com/gsrc-dev/gsrc/data/schema"
+	"github.com/gsrc-dev/gsrc/graph"
 	"github.com/gsrc-dev/gsrc/internal/tomltext"
 )
 
@@ -913,6 +914,21 @@ func TestNodesWithoutHeader(t *testing.T) {
 		_, err := Load(writeFiles(t, map[string]string{nodesFile: "a,cat,1.5\nb,dog,2.5\nc,cat,3\n", edgesFile: edges}), LoadOptions{})
 		if wantError(t, err, "nodes.csv has no node of this id"); err != nil && strings.Contains(err.Error(), looks) != want {
 			t.Errorf("%q: %v", edges, err)
+		}
+	}
+}
+
+// Columns by name for a model whose features have none are taken in their order, and a seed that nothing is drawn by
+// changes nothing, which is said of both.
+func TestNotesOfOrderAndSeed(t *testing.T) {
+	const order, seed = `are taken in their order: "b", "a"`, "the seed 7 changes nothing of"
+	dir := writeFiles(t, map[string]string{nodesFile: "id,label,b,a\n1,u,2,5\n2,v,3,1\n3,u,4,4\n4,v,1,2\n", edgesFile: "source,target\n1,2\n3,4\n"})
+	wantNotes(t, mustLoad(t, dir, LoadOptions{Trained: "0", NoPrepare: true, Seed: 7}), order, seed)
+	for _, o := range []LoadOptions{
+		{NoPrepare: true}, {Seed: 7, Split: "random:0.5,0.25,0.25"}, {Seed: 7, AddEdges: 0.5}, {Seed: 7, Synthetic: &graph.CSBM{Seed: 7}},
+	} {
+		if text := fmt.Sprint(mustLoad(t, dir, o).Notes); strings.Contains(text, order) || strings.Contains(text, seed) {
+			t.Errorf("%+v: %s", o, text)
 		}
 	}
 }
