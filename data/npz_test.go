@@ -259,7 +259,7 @@ func TestNPZFaults(t *testing.T) {
 		{"labels of other nodes", hetero, "node_labels", npyBytes(i8, "(2,)", []int64{0, 1}), []string{"node_labels", "expected the shape [3], found [2]"}},
 		{"edge beyond", hetero, "edges", npyBytes(i8, "(1, 2)", []int64{0, 3}), []string{"edges", "row 0 joins 0 and 3", "0 to 2"}},
 		{"edge negative", hetero, "edges", npyBytes(i8, "(1, 2)", []int64{-1, 1}), []string{"row 0 joins -1 and 1"}},
-		{"edges transposed", hetero, "edges", npyBytes(i8, "(2, 3)", make([]int64, 6)), []string{"edges", "expected the shape [E,2], found [2,3]"}},
+		{"edges transposed", hetero, "edges", npyBytes(i8, "(2, 3)", make([]int64, 6)), []string{"edges", "expected the shape [E,2], found [2,3]; save edges.T, one edge a row"}},
 		{"mask of other nodes", hetero, "val_masks", npyBytes(b1, "(1, 2)", []byte{0, 1}), []string{"val_masks", "[splits,3], found [1,2]"}},
 		{"fewer masks", hetero, "val_masks", npyBytes(b1, "(2, 3)", make([]byte, 6)), []string{"val_masks", "has 2 splits, train_masks has 1"}},
 		{"masks overlap", hetero, "val_masks", npyBytes(b1, "(1, 3)", []byte{1, 1, 0}), []string{"split 0", "node 0 is in both the train and the val split"}},

@@ -61,7 +61,11 @@ func (l *loader) heterophilous(a *archive) *Dataset {
 
 	edges := a.get("edges")
 	if len(edges.shape) != 2 || edges.shape[1] != 2 {
-		a.failf("edges", "expected the shape [E,2], found %s", shapeString(edges.shape))
+		err := fmt.Errorf("expected the shape [E,2], found %s", shapeString(edges.shape))
+		if len(edges.shape) == 2 && edges.shape[0] == 2 {
+			err = fmt.Errorf("%w; save edges.T, one edge a row", err)
+		}
+		a.check("edges", err)
 	}
 	ends, err := edges.ints()
 	a.check("edges", err)
