@@ -300,8 +300,16 @@ func nodeOf(t *table, i int, nodes *nodeTable, n int, first bool) (int32, *FileE
 		if s == nodes.header[nodes.at.id] && slices.ContainsFunc(t.row, nodes.has) {
 			e.Hint = fmt.Sprintf("it stands in the first line of %s, which is taken for a header and looks like data: put a header such as id,label,split,f0,f1 above it", nodesFile)
 		}
-		if whole, ok := strings.CutSuffix(s, ".0"); ok && nodes.has(whole) {
-			e.Hint = "the node is called " + whole + " there: write ids alike in both tables; pandas makes such numbers of a column with gaps, and astype(\"Int64\") does not"
+		whole := strings.TrimSuffix(s, ".0")
+		spelled := []string{whole, s + ".0", strings.TrimLeft(s, "0"), strings.ToLower(s), strings.ToUpper(s)}
+		if short := len(nodes.ids[0]) - len(s); short > 0 && isNumber(s) {
+			spelled = append(spelled, strings.Repeat("0", short)+s) // numbers of one width
+		}
+		if i := slices.IndexFunc(spelled, nodes.has); i >= 0 {
+			e.Hint = "the node is called " + spelled[i] + " there: write ids alike in both tables"
+			if i < 2 {
+				e.Hint += "; pandas makes such numbers of a column with gaps, and astype(\"Int64\") does not"
+			}
 		}
 		return 0, e
 	}

@@ -720,11 +720,12 @@ func TestDirectedConflicts(t *testing.T) {
 	}
 }
 
-// An edge whose ends are numbers as pandas writes those of a column with gaps is told so.
-func TestEndsWrittenAsFloats(t *testing.T) {
-	_, err := Load(writeFiles(t, map[string]string{nodesFile: "id,label,x\n1,a,2\n2,b,3\n", edgesFile: "source,target\n1,2\n1.0,2.0\n"}), LoadOptions{})
-	if err == nil || !strings.Contains(err.Error(), "the node is called 1 there") {
-		t.Error(err)
+// An edge whose ends are spelled otherwise than the nodes, as pandas writes numbers of a column with gaps, in another case
+// or with zeros before them, is told so.
+func TestEndsSpelledOtherwise(t *testing.T) {
+	for _, c := range [][3]string{{"1", "1.0", `astype("Int64")`}, {"1.0", "1", `astype("Int64")`}, {"1", "001", "alike in both tables"}, {"001", "1", "alike in both tables"}, {"n1", "N1", "alike in both tables"}, {"N1", "n1", "alike in both tables"}} {
+		_, err := Load(writeFiles(t, map[string]string{nodesFile: "id,label,x\n" + c[0] + ",a,2\n2,b,3\n", edgesFile: "source,target\n2,2\n" + c[1] + ",2\n"}), LoadOptions{})
+		wantError(t, err, "the node is called "+c[0]+" there", c[2])
 	}
 }
 
