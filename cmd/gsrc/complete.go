@@ -24,7 +24,7 @@ var completions = map[string]func() []string{
 	},
 	"ops":        opNames,
 	"data fetch": catalog.Names, "data info": catalog.Names, "data plant": catalog.Names,
-	"train": modelNames, "sweep": modelNames, "tune": modelNames,
+	"models": modelNames, "train": modelNames, "sweep": modelNames, "tune": modelNames,
 }
 
 func modelNames() []string {

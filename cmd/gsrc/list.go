@@ -16,11 +16,14 @@ import (
 
 func (a *app) modelsCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "models", Short: "List the models", Args: cobra.NoArgs,
-		Long: "List the models. A .gsr file works wherever a model's name does: a program, which\n" +
+		Use: "models [MODEL]", Short: "List the models, or describe one", Args: cobra.MaximumNArgs(1),
+		Long: "List the models, or describe one. A .gsr file works wherever a model's name does: a program, which\n" +
 			"\"gsrc build MODEL --emit ir --passes=none\" writes to start from, or \"extends ecl_gsr\"\n" +
 			"and functions in the places of that model's (docs/add-a-model.md).",
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return a.describeModel(args[0])
+			}
 			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 			var ofGraphs []string
 			for _, m := range models.All {
@@ -45,6 +48,22 @@ func (a *app) modelsCommand() *cobra.Command {
 			return w.Flush()
 		},
 	}
+}
+
+func (a *app) describeModel(name string) error {
+	m, err := models.Lookup(name)
+	if err != nil {
+		return asUsage(err)
+	}
+	fmt.Fprintln(a.stdout, m.Name)
+	fmt.Fprintln(a.stdout, wrapped("  ", 88, m.Doc))
+	if m.ClassifiesGraphs() {
+		fmt.Fprintln(a.stdout, wrapped("  ", 88, "Classifies the graphs of collections, too"))
+	}
+	if l := m.Learner; l != nil {
+		fmt.Fprintln(a.stdout, wrapped("  ", 88, fmt.Sprintf("Structure learner, of N nodes and E edges: %s; labels: %s; %s", l.Kind(), l.Labels, l.Cost)))
+	}
+	return nil
 }
 
 func (a *app) passesCommand() *cobra.Command {
