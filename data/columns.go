@@ -438,16 +438,21 @@ func (c *columnValues) otherKind() bool {
 }
 
 // unlike tells of what share of a table, in which a model's columns were read, it is nothing like its training:
-// gaps where that had none, categories that it hardly had, and numbers far from its median. rare is the
-// first of those categories. The training had so many nodes.
-func (c *columnValues) unlike(trained int, mem *budget.Reservation) (gaps, unseen, far int, rare string) {
+// gaps where that had none, categories that it hardly had, numbers far from its median, and dates alone where it
+// had times of day. rare is the first of those categories. The training had so many nodes.
+func (c *columnValues) unlike(trained int, mem *budget.Reservation) (gaps, unseen, far, dates int, rare string) {
+	timed := !slices.Contains(c.column.Cycles, "day")
 	for _, x := range c.Numbers {
+		timed = timed || math.Mod(x, schema.Periods["day"]) != 0 && !math.IsNaN(x)
 		switch {
 		case math.IsNaN(x):
 			gaps++
 		case (c.column.Kind == schema.Number || c.column.Kind == schema.Time) && math.Abs(x-c.column.Center) > schema.Clip*c.column.Scale:
 			far++
 		}
+	}
+	if !timed {
+		dates = len(c.Numbers) - gaps
 	}
 	claimed := 12 * int64(len(c.Texts))
 	claim(mem, claimed)
@@ -472,7 +477,7 @@ func (c *columnValues) unlike(trained int, mem *budget.Reservation) (gaps, unsee
 	if c.column.Missing {
 		gaps = 0
 	}
-	return gaps, unseen, far, rare
+	return gaps, unseen, far, dates, rare
 }
 
 // noteUnlike tells of columns of a model most of whose cells are nothing like those of its training.
@@ -480,25 +485,26 @@ func (r *tableReader) noteUnlike(file string, rows int, columns []columnValues) 
 	if rows < fewRows {
 		return
 	}
-	var names [3][]string
+	var names [4][]string
 	for i := range columns {
 		c := &columns[i].column
-		gaps, unseen, far, rare := columns[i].unlike(r.want.Nodes, r.mem)
+		gaps, unseen, far, dates, rare := columns[i].unlike(r.want.Nodes, r.mem)
 		such := "such as " + quote(rare)
 		if known := c.Categories; len(known) > 0 {
 			such += ", where it had such as " + quote(known[len(known)-1])
 		}
-		about := [3]string{fmt.Sprintf("%d of %d rows", gaps, rows), such, "in training " + c.About()}
-		for k, n := range [3]int{gaps, unseen, far} {
+		about := [4]string{fmt.Sprintf("%d of %d rows", gaps, rows), such, "in training " + c.About(), "midnight in all rows"}
+		for k, n := range [4]int{gaps, unseen, far, dates} {
 			if 2*n > rows {
 				names[k] = append(names[k], quote(c.Name)+" ("+about[k]+")")
 			}
 		}
 	}
-	for k, what := range [3]string{
+	for k, what := range [4]string{
 		"gaps, of which training had none",
 		"values that training hardly had, which count as one",
 		fmt.Sprintf("values more than %d scales from the median of the training, which count as the farthest that the model knows", schema.Clip),
+		"dates without a time of day, which training had",
 	} {
 		if names[k] != nil {
 			r.note(file, "most cells are %s, in the column %s", what, nameSome(names[k]))

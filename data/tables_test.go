@@ -777,6 +777,9 @@ func TestColumnsUnlikeTheTraining(t *testing.T) {
 	train := mustLoad(t, table(usual), LoadOptions{}).Columns
 	// A column whose values were all too rare to count is as it was with other ones.
 	train.Columns = append(train.Columns, schema.Column{Name: "rare", Kind: schema.Category})
+	timed := *train // whose times had one of day
+	timed.Columns = slices.Clone(train.Columns)
+	timed.Columns[slices.IndexFunc(timed.Columns, func(c schema.Column) bool { return c.Name == "since" })].Cycles = []string{"week", "day"}
 	larger := *train // in which some values were rare
 	larger.Nodes = 5000
 	wide := func(known int) func(i int) string {
@@ -791,7 +794,11 @@ func TestColumnsUnlikeTheTraining(t *testing.T) {
 		row  func(i int) string
 		want []string
 	}{
-		"alike": {usual, nil},
+		"alike":              {usual, nil},
+		"timed, dates alone": {usual, []string{`most cells are dates without a time of day, which training had, in the column "since" (midnight in all rows)`}},
+		"timed, one with a time": {func(i int) string {
+			return strings.Replace(usual(i), "2020-01-09", "2020-01-09T10:00:00Z", 1)
+		}, nil},
 		"half of the cells": {func(i int) string {
 			if i%2 == 0 {
 				return fmt.Sprintf(",,,,r%d", i)
@@ -814,6 +821,8 @@ func TestColumnsUnlikeTheTraining(t *testing.T) {
 		from := train
 		if strings.HasPrefix(name, "larger") {
 			from = &larger
+		} else if strings.HasPrefix(name, "timed") {
+			from = &timed
 		}
 		ds := mustLoad(t, table(c.row), LoadOptions{Columns: from})
 		found := slices.DeleteFunc(slices.Clone(ds.Notes), func(s string) bool { return !strings.Contains(s, "most cells are") })
