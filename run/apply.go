@@ -54,10 +54,16 @@ func (r *Run) LoadOther(d *Deployed, path string, o data.LoadOptions) (*data.Dat
 		o.GenerateAs(LoadOptions(r.Trained.Config).Synthetic)
 	}
 	ds, err := data.Load(path, o)
-	if err == nil && ds.X.Cols != d.Features {
+	if err != nil {
+		return nil, err
+	}
+	if ds.Structural && ds.Checksum != r.info.BaseChecksum() {
+		return nil, fmt.Errorf("the nodes of %s have no features, and their places in it mean nothing to a model of another graph: train it on these data, or on data with features", path)
+	}
+	if ds.PlacesAs(d.Features); ds.X.Cols != d.Features {
 		return nil, fmt.Errorf("%s has %d features, the model was trained on %d", ds.Source, ds.X.Cols, d.Features)
 	}
-	return ds, err
+	return ds, nil
 }
 
 // tables says how the tables of a run's training were read: as the options said, in a run of an earlier version.

@@ -34,9 +34,16 @@ func TestNodesWithoutFeatures(t *testing.T) {
 		return dir
 	}
 	data, set := dir(1), []string{"data.split=random:0.3,0.3,0.4", "train.epochs=100"}
-	r, err := Train(t.Context(), TrainOptions{Model: "gcn", Data: data, Set: set})
+	in := filepath.Join(t.TempDir(), "run")
+	r, err := Train(t.Context(), TrainOptions{Model: "gcn", Data: data, Out: in, Set: set})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if p, err := Predict(t.Context(), in, data, "", infer.PredictOptions{}); err != nil || !p.TrainingGraph {
+		t.Errorf("the run on its graph: %+v, %v", p, err)
+	}
+	if _, err := Predict(t.Context(), in, dir(3), "", infer.PredictOptions{}); err == nil || !strings.Contains(err.Error(), "places in it mean nothing") {
+		t.Errorf("the run on another graph: %v", err)
 	}
 	if *r.Result.TestAcc < 90 {
 		t.Errorf("test accuracy is %v %%", *r.Result.TestAcc)
