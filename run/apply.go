@@ -82,8 +82,11 @@ func (r *Run) unread(o *data.LoadOptions) error {
 		seed = fmt.Sprint(o.Seed)
 	}
 	roles, merge, ignored := tables(r.info, r.Trained.Config)
+	names := func(list []string) string {
+		return data.JoinNames(slices.Sorted(slices.Values(data.SplitNames(data.JoinNames(list)))))
+	}
 	for _, x := range [][3]string{{"id", t.ID, roles.ID}, {"label", t.Label, roles.Label}, {"source", t.Source, roles.Source}, {"target", t.Target, roles.Target},
-		{"weight", t.Weight, roles.Weight}, {"merge", t.Merge, merge}, {"ignore", data.JoinNames(t.Ignore), data.JoinNames(ignored)}, {"seed", seed, fmt.Sprint(r.info.Seed)}} {
+		{"weight", t.Weight, roles.Weight}, {"merge", t.Merge, cmp.Or(merge, data.MergeFirst)}, {"ignore", names(t.Ignore), names(ignored)}, {"seed", seed, fmt.Sprint(r.info.Seed)}} {
 		if x[1] != "" && x[1] != x[2] {
 			return fmt.Errorf("--%s %s is not what the run in %s was trained with, whose training graph is read here as it was then; leave the option out", x[0], x[1], r.Dir)
 		}
