@@ -288,7 +288,7 @@ func (o *RefineOptions) table(learned *graph.Refined, from unrefined) (*RefinedG
 		judged = slices.Clone(judged)
 		counts := graph.RelativeWeights(before.Weights, o.WeightUnit)
 		for i, e := range x.Candidates.Edges {
-			if at, ok := before.Find(e[0], e[1]); ok {
+			if at, ok := before.Find(e[0], e[1]); ok && judged[i] > 1e-3 { // or else bounded ([models.MinEvidence]): nothing is known
 				judged[i] = min(1, judged[i]/counts[at])
 			}
 		}
