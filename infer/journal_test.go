@@ -17,7 +17,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -369,20 +368,19 @@ func TestCompactBacksOff(t *testing.T) {
 	dist, path := friends(t)
 	r := open(t, dist, path, filepath.Join(t.TempDir(), "journal"))
 	defer r.Close()
-	var failed atomic.Int64
-	r.journal.log = func(string, ...any) { failed.Add(1) }
-	var at []int64 // bytes of updates at each failure
-	for i := 0; len(at) < 3 && i < 100; i++ {
+	var at []int64 // bytes of updates at each failure; with the token, which the one that failed has
+	r.journal.log = func(string, ...any) { at = append(at, r.journal.failed) }
+	for tried, i := 0, 0; tried < 3 && i < 100; i++ {
 		if err := os.MkdirAll(filepath.Join(r.journal.dir, graphName(int64(i+2)), "taken"), 0o755); err != nil {
 			t.Fatal(err)
 		}
 		mustUpdate(t, r, Update{X: []float32{30, 1}, IDs: []string{fmt.Sprint("new ", i)}})
 		r.journal.busy <- struct{}{} // once what it has begun has ended
+		tried = len(at)
 		<-r.journal.busy
-		if int(failed.Load()) > len(at) {
-			at = append(at, r.journal.w.Size()+r.journal.since.Load())
-		}
 	}
+	r.journal.busy <- struct{}{}
+	defer func() { <-r.journal.busy }()
 	if len(at) < 3 || at[1]-at[0] < compactAfter || at[2]-at[1] < compactAfter {
 		t.Errorf("writing the graph was tried at %v bytes of updates", at)
 	}
