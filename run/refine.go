@@ -46,8 +46,8 @@ func (r *Run) Learned(threads int) (*graph.Refined, error) {
 	if err = cmp.Or(err, ort.CheckThreads(threads)); err != nil {
 		return nil, err
 	}
-	r.heed.Lock()
-	defer r.heed.Unlock()
+	r.evidence.Lock()
+	defer r.evidence.Unlock()
 	t := r.Trained
 	if r.Data == nil || x.Evidence != nil || t.Module.Func(models.EncodeJudging) == nil {
 		return x, nil

@@ -38,10 +38,10 @@ type Run struct {
 	// Graphs is the same where it was trained on a collection of graphs.
 	Graphs *data.Collection
 
-	load sync.Mutex  // guards task, Data and Graphs until they are there
-	heed sync.Mutex  // guards the evidence of Trained.Refined until it is there
-	task task        // of Data or Graphs, nil as long as these are
-	info *train.Info // of a run that was opened
+	load     sync.Mutex  // guards task, Data and Graphs until they are there
+	evidence sync.Mutex  // guards that of Trained.Refined until it is there
+	task     task        // of Data or Graphs, nil as long as these are
+	info     *train.Info // of a run that was opened
 
 	output string          // data.LoadOptions.Output
 	ctx    context.Context // of what the run is opened for; nil where nothing ends it

@@ -16,7 +16,6 @@ import (
 	"github.com/gsrc-dev/gsrc/internal/abbrev"
 	"github.com/gsrc-dev/gsrc/internal/budget"
 	"github.com/gsrc-dev/gsrc/internal/lists"
-	"github.com/gsrc-dev/gsrc/internal/seal"
 	"github.com/gsrc-dev/gsrc/train"
 	"github.com/spf13/cobra"
 )
@@ -143,9 +142,6 @@ is printed to standard error.`,
 				return err
 			}
 			if err := tables.applyOther(c, args[0], &o.Load); err != nil {
-				return err
-			}
-			if err := seal.Folder(args[0]); err != nil {
 				return err
 			}
 			need := []string{"data", "out"}
